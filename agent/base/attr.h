@@ -1,0 +1,20 @@
+/*
+ * Attributes of functions and variables, spelled once.
+ *
+ * Nothing here has behaviour of its own.
+ */
+#ifndef NK_BASE_ATTR_H
+#define NK_BASE_ATTR_H
+
+#define NK_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define NK_UNUSED __attribute__((unused))
+#define NK_NORETURN __attribute__((noreturn))
+
+/* For code that runs between clone and exec on the parent's memory: no sanitizer may touch it. */
+#define NK_RAW                                                                                     \
+    __attribute__((no_sanitize("address", "undefined", "thread"), noinline, no_stack_protector))
+
+#define NK_COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define NK_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * What a client asked to run, in the terms of this room. A plain value, borrowed for the call of
+ * nk_process_start, which copies what it keeps.
+ */
+#ifndef NK_PROCESS_COMMAND_H
+#define NK_PROCESS_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "process/spawn.h"
+#include "process/userdb.h"
+
+struct nk_command {
+    const char *const *argv; /* NULL-ended; with `shell`, {"/bin/sh", "-c", text, NULL} */
+    bool shell;              /* was given as a string: shown as one */
+    const char *name;        /* NULL: none */
+    const char *cwd;
+    const char *const *envp; /* complete, "K=V", NULL-ended */
+    const struct nk_user *user;
+    const void *owner; /* an identity, or NULL; compared, never looked into */
+
+    bool stdin_given;       /* else /dev/null (unless stdin_open) */
+    bool stdin_open;        /* stays open for more input */
+    const void *stdin_data; /* copied */
+    size_t stdin_len;
+
+    bool tty;
+    unsigned cols, rows;
+
+    uint64_t timeout_ms; /* 0: none */
+    size_t log_bytes;    /* of the ordered log */
+    size_t max_output;   /* of each captured stream */
+    bool capture;        /* keep whole results (plain exec) */
+    struct nk_limits limits;
+};
+
+#endif

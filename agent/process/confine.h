@@ -1,0 +1,36 @@
+/*
+ * What a command may not do: the seccomp filter, compiled once, and the capability sets.
+ *
+ * libseccomp only compiles (export to BPF); installing is a raw system call in the thread that starts
+ * children, or in a child. The filter denies with EPERM or ENOSYS and allows the rest: the sandbox's
+ * kernel is the real wall.
+ */
+#ifndef NK_PROCESS_CONFINE_H
+#define NK_PROCESS_CONFINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+
+struct nk_filter {
+    void *program; /* owned: struct sock_filter[] */
+    unsigned short count;
+};
+
+/* The default list (hardening: mounts, ptrace, modules, bpf, keys, namespaces, io_uring, TIOCSTI…;
+ * clone3 answers ENOSYS so that libc falls back). */
+int nk_confine_compile(struct nk_filter *out, struct nk_err *err);
+void nk_confine_fini(struct nk_filter *f);
+
+/* no_new_privs, then the filter, on the calling thread only. Raw: usable between clone and exec.
+ * 0 or -errno. */
+NK_RAW int nk_confine_apply(const struct nk_filter *f);
+/* Empties all capability sets of the calling thread that can be emptied. Raw. 0 or -errno. */
+NK_RAW int nk_confine_drop_caps(void);
+/* The daemon: keeps CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP, drops the rest, dumpable
+ * off, core limit 0. Best effort; as root only the first. */
+void nk_confine_daemon(void);
+
+#endif

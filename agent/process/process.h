@@ -1,0 +1,142 @@
+/*
+ * One command: its record, from the start until it is forgotten.
+ *
+ * Every command is a process. The registry holds the record; whoever watches it holds a reference.
+ * While it runs (or while a background child still holds its pipes) `live` has the descriptors and
+ * loop handles; an ended record is small. All on the loop. Only this room writes the fields; others
+ * read them.
+ *
+ * The end is announced once, by the rule of the contract: reaped, and either both outputs are at end
+ * of file, or all that was in the pipes at the moment of the reap has been read and it was quiet for
+ * NK_QUIET_MS (NK_QUIET_MAX_MS at most; the clock runs only while we are reading).
+ */
+#ifndef NK_PROCESS_PROCESS_H
+#define NK_PROCESS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "process/capture.h"
+#include "process/command.h"
+#include "process/outlog.h"
+
+#define NK_QUIET_MS 50
+#define NK_QUIET_MAX_MS 500
+#define NK_HOLD_BYTES (64u * 1024u) /* unread bytes at which a holding watcher stops the reading */
+
+struct nk_live;
+struct nk_registry;
+
+enum nk_proc_state { NK_PROC_STARTING, NK_PROC_RUNNING, NK_PROC_EXITED };
+
+enum nk_reason {
+    NK_REASON_EXITED,
+    NK_REASON_SIGNALED,
+    NK_REASON_TIMEOUT,
+    NK_REASON_KILLED, /* by an API call */
+    NK_REASON_CLIENT_GONE,
+    NK_REASON_TTL,
+    NK_REASON_IDLE,
+    NK_REASON_OOM,
+    NK_REASON_SHUTDOWN,
+};
+
+struct nk_process {
+    struct nk_list link;          /* in the registry, newest last */
+    struct nk_registry *registry; /* borrowed: outlives every record */
+    unsigned refs;
+    char id[NK_ID_MAX];
+    char *name;  /* owned; NULL: none */
+    char **argv; /* owned, one allocation */
+    bool shell;
+    char *cwd; /* owned */
+    char user[64];
+    const void *owner; /* identity, compared only */
+
+    enum nk_proc_state state;
+    pid_t pid; /* stays after the end, for people only */
+    bool reaped;
+    int wait_status;
+    enum nk_reason reason; /* why it was ended, if we did; else from the status */
+    bool ended_by_us;
+    bool timed_out;
+    bool killed;
+    bool tree; /* ended, but something of it still lives */
+    bool tty;
+    unsigned cols, rows;
+    bool listed; /* false: forgotten (DELETE), kept only by its watchers */
+
+    int64_t started_wall_ms, ended_wall_ms;
+    uint64_t started_ns, ended_ns; /* monotonic */
+    uint64_t sizes[3];             /* bytes written by [NK_STDOUT], [NK_STDERR] up to the end */
+    uint64_t end_offset;           /* of the log, where the ended streams stop */
+    struct nk_outlog log;
+    struct nk_capture *captures; /* owned: [0] stdout, [1] stderr; NULL without `capture` */
+
+    struct nk_list watchers;
+    struct nk_live *live; /* owned; NULL once nothing of it is open */
+};
+
+/* What happened. FAILED: never started; `err` of the watcher's callback tells, nothing else comes. */
+enum nk_proc_event {
+    NK_PROC_EV_STARTED,
+    NK_PROC_EV_FAILED,
+    NK_PROC_EV_OUTPUT, /* the log has grown */
+    NK_PROC_EV_INPUT,  /* stdin took bytes or was closed */
+    NK_PROC_EV_RESIZED,
+    NK_PROC_EV_EXITED, /* once; all output up to end_offset is in the log */
+};
+
+/* Embedded by a handler, a stream, a follower. Holds a reference while attached. Callbacks come
+ * from the loop, never from within a call into this room by the same watcher's owner (but
+ * nk_process_start may not call before it returns either). Detaching inside a callback is allowed. */
+struct nk_watcher {
+    struct nk_list link;
+    struct nk_process *process; /* NULL: not attached */
+    void (*on_event)(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err);
+    bool holds;   /* the outputs are not read further than NK_HOLD_BYTES past `pos` */
+    uint64_t pos; /* next offset this watcher wants; moved by nk_watcher_advance */
+};
+
+/* Starts a command and attaches `w`. 0: *out is the record (NK_PROC_STARTING), and STARTED or
+ * FAILED comes later. -1 with err: nothing was started (NK_BUSY, NK_EXISTS, NK_OVERLOADED, …). */
+int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct nk_watcher *w,
+                     struct nk_process **out, struct nk_err *err);
+
+void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p);
+void nk_watcher_detach(struct nk_watcher *w); /* may free the record; twice is fine */
+void nk_watcher_advance(struct nk_watcher *w, uint64_t pos); /* may let reading go on */
+
+void nk_process_ref(struct nk_process *p);
+void nk_process_unref(struct nk_process *p);
+
+/* Ends the whole tree with KILL, for `why`; nothing happens to one that has ended (but its tree). */
+void nk_process_end(struct nk_process *p, enum nk_reason why);
+/* A signal of the client's choice, to the tree or the leader; a stopped target of TERM and HUP gets
+ * CONT too. KILL to the tree is nk_process_end(KILLED). */
+void nk_process_signal(struct nk_process *p, int signo, bool tree);
+
+/* stdin: bytes are copied into a bounded queue (NK_INPUT_MAX). `offset` is the position of data[0]
+ * in all input ever sent, or NK_INPUT_NEXT; known bytes are skipped, a gap is NK_CONFLICT; not open
+ * is NK_CONFLICT. *out_accepted: the new end. */
+#define NK_INPUT_MAX (256u * 1024u)
+#define NK_INPUT_NEXT UINT64_MAX
+int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_t offset,
+                     bool then_close, uint64_t *out_accepted, struct nk_err *err);
+size_t nk_process_input_room(const struct nk_process *p);
+uint64_t nk_process_input_offset(const struct nk_process *p);
+bool nk_process_input_open(const struct nk_process *p);
+
+int nk_process_exit_code(const struct nk_process *p); /* 128+N by signal; 137 on timeout */
+const char *nk_process_signal_name(const struct nk_process *p); /* "TERM" or NULL */
+const char *nk_reason_name(enum nk_reason r);
+uint64_t nk_process_duration_ms(const struct nk_process *p);
+/* Where a stream on this process stops: the log's end while it runs, end_offset after. */
+uint64_t nk_process_stream_end(const struct nk_process *p);
+
+#endif

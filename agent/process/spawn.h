@@ -1,0 +1,94 @@
+/*
+ * Starting a child: prepared here, started by one of two permanent threads.
+ *
+ * The threads carry no_new_privs and the compiled filter, which children inherit; the loop's thread
+ * carries neither. A vfork parent waits until its child execs, and a user's kill(-1, SIGSTOP) can
+ * make that for ever: so the loop never waits for a start (but see below), and kills one that is
+ * not through after NK_SPAWN_DEADLINE_MS. While no process of any user is alive
+ * (nk_reaper_childless), the loop may start the child itself: nobody can then stop or slow it.
+ *
+ * Owned by app; called on the loop.
+ */
+#ifndef NK_PROCESS_SPAWN_H
+#define NK_PROCESS_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/creds.h"
+#include "base/err.h"
+#include "base/list.h"
+
+#define NK_SPAWN_DEADLINE_MS 2000
+
+struct nk_spawner;
+struct nk_kernel;
+struct nk_reaper;
+struct nk_filter; /* process/confine.h: the compiled seccomp program */
+
+enum nk_spawn_step { /* where a start failed; the wire's `stage` */
+                     NK_STEP_NONE,
+                     NK_STEP_CLONE,
+                     NK_STEP_SETSID,
+                     NK_STEP_TTY,
+                     NK_STEP_STDIO,
+                     NK_STEP_RLIMIT,
+                     NK_STEP_SETGROUPS,
+                     NK_STEP_SETGID,
+                     NK_STEP_SETUID,
+                     NK_STEP_VERIFY,
+                     NK_STEP_CHDIR,
+                     NK_STEP_CONFINE,
+                     NK_STEP_FDS,
+                     NK_STEP_EXEC,
+                     NK_STEP_COUNT,
+};
+const char *nk_spawn_step_name(enum nk_spawn_step step);
+
+struct nk_limits {
+    uint64_t nproc; /* 0: as inherited, in each */
+    uint64_t nofile_soft;
+    uint64_t fsize;
+    uint64_t memory;
+};
+
+/* Everything a start needs. Filled on the loop; from nk_spawn_start until `done` it belongs to the
+ * spawner, and so does all it points to. */
+struct nk_spawn {
+    const char *const
+        *argv; /* argv[0] without a slash is looked up in PATH of `envp`, in the child */
+    const char *const *envp;
+    const char *cwd;       /* the child changes to it, as the user */
+    struct nk_creds creds; /* groups include the command's mark */
+    bool switch_user;      /* false: keep our own ids (not root) */
+    struct nk_limits limits;
+    int stdio[3];      /* owned: become 0, 1, 2 in the child; closed here after the start */
+    bool tty;          /* stdio[0] is a terminal: make it the controlling one */
+    int oom_score_adj; /* raised to it; never lowered */
+    /* Called on the loop, once. pid > 0: running. Else err: NK_EXEC_FAILED with sys and stage, or
+     * NK_OVERLOADED (no process, memory or descriptor left, or not through in time). */
+    void (*done)(struct nk_spawn *s, pid_t pid, const struct nk_err *err);
+    /* the spawner's own */
+    struct nk_list link;
+    uint64_t deadline_ms;
+    pid_t pid; /* written by the kernel (CLONE_PARENT_SETTID) before the child runs */
+    int step;
+    int sys;
+    bool killed;
+};
+
+struct nk_spawner_config {
+    uv_loop_t *loop;
+    const struct nk_kernel *kernel; /* borrowed: outlives the spawner */
+    struct nk_reaper *reaper;       /* borrowed: outlives the spawner */
+    const struct nk_filter *filter; /* borrowed: outlives; NULL: no seccomp */
+};
+
+int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out);
+void nk_spawner_close(struct nk_spawner **slot); /* no start may be under way */
+void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s);
+unsigned nk_spawner_pending(const struct nk_spawner *sp);
+
+#endif
