@@ -20,7 +20,7 @@ static inline void nk_scope_free(void *slot)
     free(*(void **)slot);
 }
 
-#define nk_auto_fd __attribute__((cleanup(nk_scope_close))) int
+#define nk_auto_fd __attribute__((cleanup(nk_scope_close)))
 #define nk_auto_free __attribute__((cleanup(nk_scope_free)))
 
 /* The caller owns the result; the slot is empty afterwards. */

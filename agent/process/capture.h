@@ -14,6 +14,7 @@ struct nk_capture {
     uint8_t *data; /* owned, a ring once `total` is past `size` */
     size_t size;   /* allocated */
     size_t cap;
+    size_t at;      /* where the next byte goes */
     uint64_t total; /* bytes ever written */
 };
 

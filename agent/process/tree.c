@@ -1,0 +1,294 @@
+#include "process/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/scope.h"
+
+#define STATUS_MAX 8192 /* of /proc/PID/status; groups come early in it */
+
+struct entry {
+    pid_t pid, parent, session;
+    bool member;
+};
+
+struct table {
+    struct entry *item; /* owned */
+    size_t count, cap;
+};
+
+static ssize_t read_proc(int proc, const char *pid, const char *file, char *buf, size_t size)
+{
+    nk_auto_fd int fd = -1;
+    char path[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "%s/%s", pid, file);
+    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    n = read(fd, buf, size - 1);
+    if (n < 0)
+        return -errno;
+    buf[n] = '\0';
+    return n;
+}
+
+static const char *field(const char *status, const char *name)
+{
+    const char *at = strstr(status, name);
+
+    return at ? at + strlen(name) : NULL;
+}
+
+static bool is_dead(const char *status)
+{
+    const char *state = field(status, "\nState:\t");
+
+    return !state || *state == 'Z' || *state == 'X';
+}
+
+/* Calls `fn` for each supplementary group of the process; stops when it returns true. */
+static bool each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx)
+{
+    const char *at = field(status, "\nGroups:");
+
+    while (at && *at != '\0' && *at != '\n') {
+        char *end;
+        unsigned long gid = strtoul(at, &end, 10);
+
+        if (end == at)
+            return false;
+        if (fn((gid_t)gid, ctx))
+            return true;
+        at = end;
+        while (*at == ' ' || *at == '\t')
+            at++;
+    }
+    return false;
+}
+
+static bool same_gid(gid_t gid, void *ctx)
+{
+    return gid == *(const gid_t *)ctx;
+}
+
+static bool carries(int proc, const char *pid, gid_t mark)
+{
+    char status[STATUS_MAX];
+
+    if (read_proc(proc, pid, "status", status, sizeof status) <= 0 || is_dead(status))
+        return false;
+    return each_group(status, same_gid, &mark);
+}
+
+static bool is_pid(const char *name)
+{
+    return name[0] >= '1' && name[0] <= '9';
+}
+
+/* The next process folder, or NULL at the end. */
+static const char *next_pid(DIR *dir)
+{
+    struct dirent *e;
+
+    while ((e = readdir(dir)))
+        if (is_pid(e->d_name))
+            return e->d_name;
+    return NULL;
+}
+
+static void send_signal(int pidfd, pid_t pid, int signo)
+{
+    if (signo == 0)
+        return;
+    if (pidfd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
+    else
+        (void)kill(pid, signo);
+}
+
+static bool signal_marked(const struct nk_tree *t, int proc, const char *name, int signo)
+{
+    nk_auto_fd int pidfd = -1;
+    pid_t pid = (pid_t)strtol(name, NULL, 10);
+
+    if (pid == getpid() || !carries(proc, name, t->mark))
+        return false;
+    if (t->pidfd && signo != 0) {
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (pidfd >= 0 && !carries(proc, name, t->mark))
+            return false;
+    }
+    send_signal(pidfd, pid, signo);
+    return true;
+}
+
+static int signal_by_mark(const struct nk_tree *t, DIR *dir, int signo)
+{
+    const char *name;
+    int found = 0;
+
+    while ((name = next_pid(dir)))
+        found += signal_marked(t, dirfd(dir), name, signo);
+    return found;
+}
+
+static bool read_entry(int proc, const char *name, struct entry *out)
+{
+    char stat[1024];
+    const char *at;
+    char state;
+    int parent, group, session;
+
+    if (read_proc(proc, name, "stat", stat, sizeof stat) <= 0)
+        return false;
+    at = strrchr(stat, ')'); /* the name before it may hold anything */
+    if (!at || sscanf(at, ") %c %d %d %d", &state, &parent, &group, &session) != 4)
+        return false;
+    if (state == 'Z' || state == 'X')
+        return false;
+    *out = (struct entry){(pid_t)strtol(name, NULL, 10), parent, session, false};
+    return true;
+}
+
+static int read_table(DIR *dir, struct table *t)
+{
+    const char *name;
+
+    while ((name = next_pid(dir))) {
+        if (t->count == t->cap) {
+            size_t cap = t->cap ? t->cap * 2 : 64;
+            struct entry *item = realloc(t->item, cap * sizeof *item);
+
+            if (!item)
+                return -ENOMEM;
+            t->item = item;
+            t->cap = cap;
+        }
+        if (read_entry(dirfd(dir), name, &t->item[t->count]))
+            t->count++;
+    }
+    return 0;
+}
+
+static bool has_member(const struct table *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->item[i].pid == pid)
+            return t->item[i].member;
+    return false;
+}
+
+/* Marks the session of the leader, then children of members until nothing is added. */
+static void mark_members(struct table *t, pid_t leader)
+{
+    bool more = true;
+
+    for (size_t i = 0; i < t->count; i++)
+        t->item[i].member = t->item[i].pid == leader || t->item[i].session == leader;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < t->count; i++) {
+            struct entry *e = &t->item[i];
+
+            if (!e->member && has_member(t, e->parent)) {
+                e->member = true;
+                more = true;
+            }
+        }
+    }
+}
+
+static int signal_by_session(const struct nk_tree *t, DIR *dir, int signo)
+{
+    nk_auto_free struct entry *item = NULL;
+    struct table table = {0};
+    int found = 0;
+    int rc = read_table(dir, &table);
+
+    item = table.item;
+    if (rc < 0)
+        return rc;
+    mark_members(&table, t->leader);
+    for (size_t i = 0; i < table.count; i++) {
+        if (!table.item[i].member || table.item[i].pid == getpid())
+            continue;
+        send_signal(-1, table.item[i].pid, signo);
+        found++;
+    }
+    return found;
+}
+
+int nk_tree_signal(const struct nk_tree *t, int signo)
+{
+    DIR *dir = opendir("/proc");
+    int found;
+
+    if (!dir)
+        return -errno;
+    found = t->mark ? signal_by_mark(t, dir, signo) : signal_by_session(t, dir, signo);
+    (void)closedir(dir);
+    return found;
+}
+
+int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
+{
+    uint64_t until = nk_clock_mono_ms() + deadline_ms;
+    int quiet = 0;
+
+    while (quiet < 2) {
+        int found = nk_tree_signal(t, SIGKILL);
+
+        if (found < 0 && found != -ENOMEM)
+            return found;
+        quiet = found == 0 ? quiet + 1 : 0;
+        if (nk_clock_mono_ms() > until)
+            return -ETIMEDOUT;
+        if (found > 0)
+            (void)poll(NULL, 0, 1); /* let the killed ones die before looking again */
+    }
+    return 0;
+}
+
+struct alive {
+    gid_t first;
+    unsigned count;
+    uint8_t *byte; /* borrowed */
+};
+
+static bool note_alive(gid_t gid, void *ctx)
+{
+    struct alive *a = ctx;
+
+    if (gid < a->first || gid - a->first >= a->count)
+        return false;
+    a->byte[gid - a->first] = 1;
+    return true;
+}
+
+int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive)
+{
+    struct alive a = {first, count, alive};
+    DIR *dir = opendir("/proc");
+    const char *name;
+    char status[STATUS_MAX];
+
+    if (!dir)
+        return -errno;
+    memset(alive, 0, count);
+    while ((name = next_pid(dir)))
+        if (read_proc(dirfd(dir), name, "status", status, sizeof status) > 0 && !is_dead(status))
+            (void)each_group(status, note_alive, &a);
+    (void)closedir(dir);
+    return 0;
+}

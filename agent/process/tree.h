@@ -1,0 +1,30 @@
+/*
+ * All processes of a command, found in /proc: by its mark, or (where there are no marks) by its
+ * session and descendants.
+ *
+ * Blocking: called in jobs only. Owns nothing. With pidfd a signal reaches exactly the process that
+ * was looked at; without, the number is looked at right before.
+ */
+#ifndef NK_PROCESS_TREE_H
+#define NK_PROCESS_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct nk_tree {
+    gid_t mark;   /* 0: go by `leader` */
+    pid_t leader; /* of the session */
+    bool pidfd;   /* nk_has(kernel, NK_MECH_PIDFD) */
+};
+
+/* One pass. How many live (not zombie) processes were found and signalled, or -errno. 0 looks only. */
+int nk_tree_signal(const struct nk_tree *t, int signo);
+
+/* KILL, pass after pass, until two in a row find nothing. 0, or -ETIMEDOUT. */
+int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms);
+
+/* Which of the marks first … first + count - 1 somebody carries: one pass, a byte each in `alive`. */
+int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive);
+
+#endif
