@@ -56,16 +56,18 @@ struct nk_config {
     struct nk_strings env, pass_env;
     char *seccomp; /* "default", "off" or a file */
     uint64_t nproc, nofile, fsize, memory;
-    uint32_t without; /* 1 << enum nk_mech, as names in the option */
+    uint32_t without; /* 1 << enum nk_mech; the option's choices are in that order */
     bool signals_child;
     struct nk_strings map_signal;
     bool main_exit_leave;
     int parent_death; /* signal number, 0: none */
     struct nk_strings pass_fd;
-    int log_level;  /* enum nk_log_level */
-    int log_json;   /* -1: by whether standard error is a terminal */
-    char **program; /* borrowed: the tail of argv, NULL-ended; NULL: none */
-    char *token;    /* owned; from the variable, which is wiped */
+    int log_level;           /* enum nk_log_level */
+    int log_json;            /* -1: by whether standard error is a terminal */
+    char **program;          /* borrowed: the tail of argv, NULL-ended; NULL: none */
+    char *token;             /* owned; from the variable, which is wiped */
+    bool token_given;        /* by file, descriptor or variable; else one is made at token_file */
+    const char *config_file; /* borrowed: an argument or a variable; NULL: none */
 };
 
 /* argv[0] is the first option (after the verb). 0, or -1 with err: one line that names it. */
