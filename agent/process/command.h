@@ -12,6 +12,8 @@
 #include "process/spawn.h"
 #include "process/userdb.h"
 
+struct nk_owner; /* process/registry.h */
+
 struct nk_command {
     const char *const *argv; /* NULL-ended; with `shell`, {"/bin/sh", "-c", text, NULL} */
     bool shell;              /* was given as a string: shown as one */
@@ -19,7 +21,7 @@ struct nk_command {
     const char *cwd;
     const char *const *envp; /* complete, "K=V", NULL-ended */
     const struct nk_user *user;
-    const void *owner; /* an identity, or NULL; compared, never looked into */
+    struct nk_owner *owner; /* borrowed; NULL: the sandbox's own */
 
     bool stdin_given;       /* else /dev/null (unless stdin_open) */
     bool stdin_open;        /* stays open for more input */

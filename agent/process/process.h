@@ -47,7 +47,11 @@ enum nk_reason {
 };
 
 struct nk_process {
-    struct nk_list link;          /* in the registry, newest last */
+    struct nk_list link;          /* among the owner's running or ended ones */
+    struct nk_list suspect;       /* ended, and it is not known yet whether something of it lives */
+    uint64_t serial;              /* order of starts */
+    unsigned tree_jobs;           /* that act on the mark: it is not given out again meanwhile */
+    uint64_t suspect_since;       /* the number of the scan that will tell */
     struct nk_registry *registry; /* borrowed: outlives every record */
     unsigned refs;
     char id[NK_ID_MAX];
@@ -56,11 +60,13 @@ struct nk_process {
     bool shell;
     char *cwd; /* owned */
     char user[64];
-    const void *owner; /* identity, compared only */
+    struct nk_owner *owner; /* borrowed: outlives its records */
 
     enum nk_proc_state state;
-    pid_t pid; /* stays after the end, for people only */
+    gid_t mark; /* carried by all of its tree; 0: none, or given back */
+    pid_t pid;  /* stays after the end, for people only */
     bool reaped;
+    bool drained; /* the quiet time of the end is over */
     int wait_status;
     enum nk_reason reason; /* why it was ended, if we did; else from the status */
     bool ended_by_us;
@@ -73,13 +79,18 @@ struct nk_process {
 
     int64_t started_wall_ms, ended_wall_ms;
     uint64_t started_ns, ended_ns; /* monotonic */
-    uint64_t sizes[3];             /* bytes written by [NK_STDOUT], [NK_STDERR] up to the end */
-    uint64_t end_offset;           /* of the log, where the ended streams stop */
+    uint64_t timeout_ms;
+    uint64_t input_end;  /* bytes of stdin ever taken */
+    uint64_t sizes[3];   /* bytes written by [NK_STDOUT], [NK_STDERR] up to the end */
+    uint64_t end_offset; /* of the log, where the ended streams stop */
     struct nk_outlog log;
+    size_t counted;              /* of the owner's output_bytes */
+    bool keep_captures;          /* past the end: a key still answers from them */
     struct nk_capture *captures; /* owned: [0] stdout, [1] stderr; NULL without `capture` */
 
     struct nk_list watchers;
-    struct nk_live *live; /* owned; NULL once nothing of it is open */
+    struct nk_list *emit_next; /* borrowed: where telling the watchers goes on */
+    struct nk_live *live;      /* owned; NULL once nothing of it is open */
 };
 
 /* What happened. FAILED: never started; `err` of the watcher's callback tells, nothing else comes. */

@@ -23,6 +23,16 @@ struct nk_spawner;
 
 #define NK_KEEP_ENDED 256
 
+/* On whose account commands run: an identity, or the sandbox's own (the registry's, for NULL). */
+struct nk_owner {
+    struct nk_list link;    /* among all owners */
+    struct nk_list running; /* records that hold a slot, oldest first */
+    struct nk_list ended;   /* remembered records, the first ended first */
+    unsigned running_count;
+    unsigned ended_count;
+    size_t output_bytes; /* memory of ended records' outputs */
+};
+
 struct nk_registry_config {
     uv_loop_t *loop;
     struct nk_jobs *jobs; /* all borrowed: outlive the registry */
@@ -45,18 +55,31 @@ int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **
 /* Every command must have ended (nk_registry_end_all). Memory goes when handles are closed. */
 void nk_registry_close(struct nk_registry **slot);
 
+void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o /* borrowed until removed */);
+void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o); /* forgets its records */
+
 /* By id, or by the name of a running one (else of the newest ended); NULL where the owner has none. */
-struct nk_process *nk_registry_find(struct nk_registry *r, const void *owner, const char *id);
-/* Newest first; `p` NULL starts. */
-struct nk_process *nk_registry_prev(struct nk_registry *r, const void *owner, struct nk_process *p);
+struct nk_process *nk_registry_find(struct nk_registry *r, struct nk_owner *owner, const char *id);
+/* Newest first, at most `max`: how many were written to `out` (borrowed pointers). */
+size_t nk_registry_list(struct nk_registry *r, struct nk_owner *owner, bool running_only,
+                        struct nk_process **out, size_t max);
+size_t nk_registry_size(struct nk_registry *r, struct nk_owner *owner); /* records listed */
 /* Kills what runs and forgets the record; watchers still see the end. */
 void nk_registry_forget(struct nk_registry *r, struct nk_process *p);
+
+/* Calls back (later, once) when it is known of every ended command whether something of it still
+ * lives: `tree` of the records is then right. */
+struct nk_settle {
+    struct nk_list link;
+    void (*fn)(struct nk_settle *s);
+};
+void nk_registry_settle(struct nk_registry *r, struct nk_settle *s);
+void nk_registry_unsettle(struct nk_settle *s); /* no call any more */
 
 /* Ends everything, for `why`; `done` once nothing runs. New starts are refused: shutting_down. */
 void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned grace_ms,
                          void (*done)(void *ctx), void *ctx);
 
-unsigned nk_registry_running(const struct nk_registry *r, const void *owner);
 const struct nk_registry_stats *nk_registry_stats(const struct nk_registry *r);
 
 #endif

@@ -1,0 +1,111 @@
+/*
+ * What a command has only while something of it is open: descriptors, loop handles, the start.
+ *
+ * Private to process/. Owned by its record, of which it holds a reference; released once nothing is
+ * open any more, in two steps. Loop thread only.
+ */
+#ifndef NK_PROCESS_LIVE_H
+#define NK_PROCESS_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/job.h"
+#include "process/process.h"
+#include "process/reaper.h"
+#include "process/spawn.h"
+#include "process/tree.h"
+
+#define NK_READ_MAX (256u * 1024u) /* bytes a wake-up and process */
+#define NK_KILL_MS 5000            /* how long a tree is hunted */
+
+struct nk_output {
+    uv_poll_t poll;
+    struct nk_live *live; /* borrowed: the owner */
+    int fd;               /* owned; -1: at its end */
+    enum nk_stream stream;
+    bool armed;
+};
+
+struct nk_input {
+    uv_poll_t poll;
+    struct nk_live *live;  /* borrowed: the owner */
+    int fd;                /* owned; -1: closed, or there is none */
+    struct nk_buf pending; /* not yet taken by the pipe */
+    uint64_t accepted;     /* bytes ever taken from clients */
+    bool close_after;      /* when `pending` is written */
+    bool handle;           /* poll is initialised */
+};
+
+struct nk_tree_job {
+    struct nk_job job;
+    struct nk_tree tree;
+    struct nk_process *process; /* holds a reference */
+    struct nk_live *live;       /* NULL: allocated alone, frees itself */
+    int signo;                  /* KILL: until nothing is left */
+};
+
+struct nk_live {
+    struct nk_process *process; /* holds a reference */
+    struct nk_output out[2];
+    struct nk_input in;
+    uv_timer_t timeout;
+    uv_timer_t quiet;
+    struct nk_spawn spawn;
+    char **envp; /* owned until started */
+    struct nk_reaper_watch watch;
+    struct nk_tree_job kill;
+    unsigned open_handles;
+    bool handles; /* outputs and timers are initialised */
+    bool kill_busy;
+    bool kill_wanted; /* asked to end while the start was under way */
+    bool paused;      /* not reading: a holding watcher is behind */
+    bool closing;
+    size_t read_size;   /* grows with what comes */
+    uint64_t must_read; /* bytes in the pipes at the reap that have not been read */
+    unsigned quiet_ms;  /* how long the clock of the end has run */
+    uint64_t quiet_from;
+};
+
+/* live.c */
+struct nk_live *nk_live_new(struct nk_process *p);    /* NULL: no memory */
+int nk_live_open(struct nk_live *l, uv_loop_t *loop); /* handles on the descriptors. 0 or -errno */
+void nk_live_settle(struct nk_live *l); /* releases it if nothing is open and the command is over */
+void nk_live_abort(struct nk_live *l);  /* releases it at once: the start failed */
+void nk_live_unhandle(struct nk_live *l); /* one handle or job less; frees after the last */
+
+/* output.c */
+void nk_output_arm(struct nk_output *o);
+void nk_output_read(struct nk_output *o, bool until_dry);
+void nk_output_close(struct nk_output *o);
+void nk_output_resume(struct nk_live *l); /* a watcher moved on: read again if there is room */
+size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep);
+void nk_output_reaped(struct nk_live *l); /* reads what is there, starts the clock of the end */
+
+/* input.c */
+int nk_input_open(struct nk_input *in, uv_loop_t *loop);
+void nk_input_push(struct nk_input *in);
+void nk_input_close(struct nk_input *in);
+
+/* launch.c */
+int nk_launch_prepare(struct nk_live *l, const struct nk_command *cmd, struct nk_err *err);
+
+/* process.c */
+void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err);
+void nk_process_step(struct nk_process *p);
+
+/* registry.c, trees.c */
+struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
+                                     const char *name, struct nk_err *err); /* takes a slot */
+void nk_registry_failed(struct nk_process *p);  /* never started: gives the slot back, forgets */
+void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
+void nk_registry_recount(struct nk_process *p); /* the memory of an ended record has changed */
+void nk_registry_count_read(struct nk_registry *r, size_t n);
+uv_loop_t *nk_registry_loop(const struct nk_registry *r);
+struct nk_spawner *nk_registry_spawner(const struct nk_registry *r);
+struct nk_reaper *nk_registry_reaper(const struct nk_registry *r);
+int nk_tree_job_start(struct nk_process *p, int signo); /* 0 or -ENOMEM */
+
+#endif

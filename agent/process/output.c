@@ -1,0 +1,234 @@
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+#include "process/live.h"
+
+static void on_readable(uv_poll_t *handle, int status, int events)
+{
+    struct nk_output *o = handle->data;
+
+    (void)events;
+    if (status < 0) { /* EPOLLERR: the read tells what it is */
+        o->armed = false;
+        nk_output_arm(o);
+    }
+    nk_output_read(o, false);
+}
+
+void nk_output_arm(struct nk_output *o)
+{
+    if (o->fd < 0 || o->armed || o->live->paused)
+        return;
+    o->armed = uv_poll_start(&o->poll, UV_READABLE, on_readable) == 0;
+}
+
+static void disarm(struct nk_output *o)
+{
+    if (o->fd < 0 || !o->armed)
+        return;
+    (void)uv_poll_stop(&o->poll);
+    o->armed = false;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    nk_live_unhandle(((struct nk_output *)handle->data)->live);
+}
+
+void nk_output_close(struct nk_output *o)
+{
+    if (o->fd < 0)
+        return;
+    if (o->live->handles)
+        uv_close((uv_handle_t *)&o->poll, on_closed); /* out of epoll before the descriptor goes */
+    nk_close_fd(&o->fd);
+}
+
+/* How many bytes may be read before a holding watcher would fall too far behind. */
+size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep)
+{
+    uint64_t keep = UINT64_MAX;
+
+    for (const struct nk_list *n = p->watchers.next; n != &p->watchers; n = n->next) {
+        const struct nk_watcher *w = nk_list_entry(n, const struct nk_watcher, link);
+
+        if (w->holds && w->pos < keep)
+            keep = w->pos;
+    }
+    *out_keep = keep;
+    if (keep >= p->log.end)
+        return NK_READ_MAX;
+    if (p->log.end - keep >= NK_HOLD_BYTES)
+        return 0;
+    return NK_HOLD_BYTES - (size_t)(p->log.end - keep);
+}
+
+static void clock_stop(struct nk_live *l)
+{
+    if (!uv_is_active((uv_handle_t *)&l->quiet))
+        return;
+    l->quiet_ms += (unsigned)(uv_now(l->quiet.loop) - l->quiet_from);
+    (void)uv_timer_stop(&l->quiet);
+}
+
+static void on_quiet(uv_timer_t *timer);
+
+/* (Re)starts the quiet time, within what is left of the longest. */
+static void clock_start(struct nk_live *l)
+{
+    unsigned left;
+
+    clock_stop(l);
+    left = l->quiet_ms < NK_QUIET_MAX_MS ? NK_QUIET_MAX_MS - l->quiet_ms : 1;
+    l->quiet_from = uv_now(l->quiet.loop);
+    (void)uv_timer_start(&l->quiet, on_quiet, left < NK_QUIET_MS ? left : NK_QUIET_MS, 0);
+}
+
+static void on_quiet(uv_timer_t *timer)
+{
+    struct nk_live *l = timer->data;
+
+    l->quiet_ms += (unsigned)(uv_now(timer->loop) - l->quiet_from);
+    if (l->must_read > 0) {
+        clock_start(l);
+        return;
+    }
+    l->process->drained = true;
+    nk_process_step(l->process);
+}
+
+static bool clock_runs(const struct nk_live *l)
+{
+    return l->process->reaped && l->process->state == NK_PROC_RUNNING && !l->paused;
+}
+
+static void pause_reading(struct nk_live *l)
+{
+    l->paused = true;
+    disarm(&l->out[0]);
+    disarm(&l->out[1]);
+    clock_stop(l);
+}
+
+void nk_output_resume(struct nk_live *l)
+{
+    uint64_t keep;
+
+    if (!l->paused || nk_output_room(l->process, &keep) < NK_HOLD_BYTES / 2)
+        return;
+    l->paused = false;
+    nk_output_arm(&l->out[0]);
+    nk_output_arm(&l->out[1]);
+    if (clock_runs(l))
+        clock_start(l);
+}
+
+static void note_bytes(struct nk_output *o, const uint8_t *data, size_t n)
+{
+    struct nk_live *l = o->live;
+    struct nk_process *p = l->process;
+
+    nk_outlog_commit(&p->log, o->stream, n);
+    nk_registry_count_read(p->registry, n);
+    l->must_read -= n < l->must_read ? n : l->must_read;
+    if (p->state == NK_PROC_EXITED) {
+        nk_registry_recount(p);
+        return;
+    }
+    p->sizes[o->stream] += n;
+    if (p->captures)
+        nk_capture_write(&p->captures[o->stream - 1], data, n);
+}
+
+/* No memory for the log of an ended command: its background child must not be held up by that. */
+static ssize_t read_away(struct nk_output *o)
+{
+    uint8_t lost[4096];
+    ssize_t n = read(o->fd, lost, sizeof lost);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n > 0)
+        nk_registry_count_read(o->live->process->registry, (size_t)n);
+    return n > 0 ? 0 : -1;
+}
+
+/* What one read gave: bytes, 0 nothing more now, -1 the end, -2 no room. */
+static ssize_t read_once(struct nk_output *o, size_t budget, size_t *out_asked)
+{
+    struct nk_live *l = o->live;
+    uint64_t keep;
+    size_t room = nk_output_room(l->process, &keep);
+    size_t want = l->read_size < budget ? l->read_size : budget;
+    uint8_t *span;
+    ssize_t n;
+
+    if (room == 0)
+        return -2;
+    span = nk_outlog_reserve(&l->process->log, want < room ? want : room, keep, out_asked);
+    if (!span)
+        return keep == UINT64_MAX ? read_away(o) : -2;
+    do
+        n = read(o->fd, span, *out_asked);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0) /* EIO is how a terminal ends */
+        return -1;
+    note_bytes(o, span, (size_t)n);
+    if ((size_t)n == l->read_size && l->read_size < NK_READ_MAX)
+        l->read_size *= 2;
+    return n;
+}
+
+void nk_output_read(struct nk_output *o, bool until_dry)
+{
+    struct nk_live *l = o->live;
+    struct nk_process *p = l->process;
+    size_t got = 0, asked = 0;
+    ssize_t n = 0;
+
+    if (o->fd < 0 || l->paused)
+        return;
+    while (got < NK_READ_MAX) {
+        n = read_once(o, NK_READ_MAX - got, &asked);
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+        if ((size_t)n < asked && !until_dry)
+            break;
+    }
+    nk_process_ref(p);
+    if (n == -1)
+        nk_output_close(o);
+    if (n == -2)
+        pause_reading(l);
+    if (got > 0 && clock_runs(l))
+        clock_start(l);
+    if (got > 0)
+        nk_process_emit(p, NK_PROC_EV_OUTPUT, NULL);
+    if (n == -1) {
+        nk_process_step(p);
+        if (p->live)
+            nk_live_settle(p->live);
+    }
+    nk_process_unref(p);
+}
+
+void nk_output_reaped(struct nk_live *l)
+{
+    struct nk_process *p = l->process;
+
+    for (int i = 0; i < 2; i++) {
+        int held = 0;
+
+        if (l->out[i].fd >= 0 && ioctl(l->out[i].fd, FIONREAD, &held) == 0)
+            l->must_read += (uint64_t)held;
+    }
+    for (int i = 0; i < 2 && p->live; i++)
+        nk_output_read(&l->out[i], true);
+    if (p->live && clock_runs(l) && !uv_is_active((uv_handle_t *)&l->quiet))
+        clock_start(l);
+}

@@ -1,0 +1,357 @@
+#include "process/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "process/live.h"
+#include "process/registry.h"
+#include "process/signals.h"
+
+void nk_process_ref(struct nk_process *p)
+{
+    p->refs++;
+}
+
+static void free_captures(struct nk_process *p)
+{
+    if (!p->captures)
+        return;
+    nk_capture_fini(&p->captures[0]);
+    nk_capture_fini(&p->captures[1]);
+    free(p->captures);
+    p->captures = NULL;
+}
+
+void nk_process_unref(struct nk_process *p)
+{
+    if (--p->refs > 0)
+        return;
+    nk_outlog_fini(&p->log);
+    free_captures(p);
+    free(p->name);
+    free(p->argv);
+    free(p->cwd);
+    free(p);
+}
+
+void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p)
+{
+    nk_process_ref(p);
+    w->process = p;
+    nk_list_append(&p->watchers, &w->link);
+}
+
+void nk_watcher_detach(struct nk_watcher *w)
+{
+    struct nk_process *p = w->process;
+
+    if (!p)
+        return;
+    w->process = NULL;
+    if (p->emit_next == &w->link)
+        p->emit_next = w->link.next;
+    nk_list_remove(&w->link);
+    if (p->live)
+        nk_output_resume(p->live);
+    nk_process_unref(p);
+}
+
+void nk_watcher_advance(struct nk_watcher *w, uint64_t pos)
+{
+    w->pos = pos;
+    if (w->holds && w->process && w->process->live)
+        nk_output_resume(w->process->live);
+}
+
+/* Every watcher once, whatever they detach meanwhile. */
+void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err)
+{
+    struct nk_list *n = p->watchers.next;
+
+    if (n == &p->watchers)
+        return;
+    nk_process_ref(p);
+    while (n != &p->watchers) {
+        struct nk_watcher *w = nk_list_entry(n, struct nk_watcher, link);
+
+        p->emit_next = n->next;
+        w->on_event(w, ev, err);
+        n = p->emit_next;
+    }
+    p->emit_next = NULL;
+    nk_process_unref(p);
+}
+
+static void set_reason(struct nk_process *p)
+{
+    if (!p->ended_by_us)
+        p->reason = WIFSIGNALED(p->wait_status) ? NK_REASON_SIGNALED : NK_REASON_EXITED;
+    p->timed_out = p->reason == NK_REASON_TIMEOUT;
+}
+
+void nk_process_step(struct nk_process *p)
+{
+    struct nk_live *l = p->live;
+
+    if (p->state != NK_PROC_RUNNING || !p->reaped)
+        return;
+    if ((l->out[0].fd >= 0 || l->out[1].fd >= 0) && !p->drained)
+        return;
+    p->state = NK_PROC_EXITED;
+    p->ended_wall_ms = nk_clock_wall_ms();
+    p->ended_ns = nk_clock_mono_ns();
+    p->end_offset = p->log.end;
+    set_reason(p);
+    (void)uv_timer_stop(&l->quiet);
+    nk_input_close(&l->in);
+    nk_process_ref(p);
+    nk_registry_ended(p);
+    nk_process_emit(p, NK_PROC_EV_EXITED, NULL);
+    if (!p->keep_captures) {
+        free_captures(p);
+        nk_registry_recount(p);
+    }
+    if (p->live)
+        nk_live_settle(p->live);
+    nk_process_unref(p);
+}
+
+static void on_reaped(struct nk_reaper_watch *w, int wait_status, const struct rusage *usage)
+{
+    struct nk_live *l = NK_CONTAINER_OF(w, struct nk_live, watch);
+    struct nk_process *p = l->process;
+
+    (void)usage;
+    p->reaped = true;
+    p->wait_status = wait_status;
+    (void)uv_timer_stop(&l->timeout);
+    nk_process_ref(p);
+    nk_output_reaped(l);
+    nk_process_step(p);
+    nk_process_unref(p);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    struct nk_live *l = timer->data;
+
+    nk_process_end(l->process, NK_REASON_TIMEOUT);
+}
+
+static void start_failed(struct nk_live *l, const struct nk_err *err)
+{
+    struct nk_process *p = l->process;
+
+    nk_process_ref(p);
+    p->state = NK_PROC_EXITED;
+    nk_registry_failed(p);
+    nk_process_emit(p, NK_PROC_EV_FAILED, err);
+    nk_live_abort(l);
+    nk_process_unref(p);
+}
+
+static void on_spawned(struct nk_spawn *s, pid_t pid, const struct nk_err *err)
+{
+    struct nk_live *l = NK_CONTAINER_OF(s, struct nk_live, spawn);
+    struct nk_process *p = l->process;
+
+    free(l->envp);
+    l->envp = NULL;
+    if (pid <= 0) {
+        start_failed(l, err);
+        return;
+    }
+    p->pid = pid;
+    p->state = NK_PROC_RUNNING;
+    l->watch = (struct nk_reaper_watch){.pid = pid, .fn = on_reaped};
+    nk_reaper_watch(nk_registry_reaper(p->registry), &l->watch);
+    nk_output_arm(&l->out[0]);
+    nk_output_arm(&l->out[1]);
+    nk_input_push(&l->in);
+    if (p->timeout_ms > 0) {
+        uv_update_time(l->timeout.loop);
+        (void)uv_timer_start(&l->timeout, on_timeout, p->timeout_ms, 0);
+    }
+    if (l->kill_wanted)
+        nk_process_end(p, p->reason);
+    nk_process_emit(p, NK_PROC_EV_STARTED, NULL);
+}
+
+int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct nk_watcher *w,
+                     struct nk_process **out, struct nk_err *err)
+{
+    struct nk_process *p = nk_registry_adopt(r, cmd->owner, cmd->name, err);
+    struct nk_live *l;
+
+    if (!p)
+        return -1;
+    l = nk_live_new(p);
+    p->live = l;
+    if (!l)
+        (void)nk_fail(err, NK_OVERLOADED, "no memory for a command");
+    if (!l || nk_launch_prepare(l, cmd, err) < 0)
+        goto fail;
+    if (nk_live_open(l, nk_registry_loop(r)) < 0) {
+        (void)nk_fail(err, NK_OVERLOADED, "no descriptors for a command");
+        goto fail;
+    }
+    p->timeout_ms = cmd->timeout_ms;
+    p->started_wall_ms = nk_clock_wall_ms();
+    p->started_ns = nk_clock_mono_ns();
+    if (w)
+        nk_watcher_attach(w, p);
+    l->spawn.done = on_spawned;
+    nk_spawn_start(nk_registry_spawner(r), &l->spawn);
+    *out = p;
+    return 0;
+
+fail:
+    p->state = NK_PROC_EXITED;
+    nk_process_ref(p);
+    nk_registry_failed(p);
+    if (l)
+        nk_live_abort(l);
+    nk_process_unref(p);
+    return -1;
+}
+
+static void note_end(struct nk_process *p, enum nk_reason why)
+{
+    if (p->ended_by_us)
+        return;
+    p->ended_by_us = true;
+    p->reason = why;
+    p->killed = why == NK_REASON_KILLED;
+}
+
+void nk_process_end(struct nk_process *p, enum nk_reason why)
+{
+    if (p->state == NK_PROC_STARTING) {
+        note_end(p, why);
+        p->live->kill_wanted = true;
+        return;
+    }
+    if (p->state == NK_PROC_RUNNING && !p->reaped) {
+        note_end(p, why);
+        (void)kill(-p->pid, SIGKILL); /* the session leader is not reaped: its group is its own */
+    }
+    if (p->live && p->live->kill_busy && p->live->kill.signo == SIGKILL)
+        return;
+    if (p->state == NK_PROC_RUNNING || p->tree || nk_list_linked(&p->suspect))
+        (void)nk_tree_job_start(p, SIGKILL);
+}
+
+void nk_process_signal(struct nk_process *p, int signo, bool tree)
+{
+    if (p->state == NK_PROC_EXITED && !p->tree && !nk_list_linked(&p->suspect))
+        return;
+    if (tree && signo == SIGKILL) {
+        nk_process_end(p, NK_REASON_KILLED);
+        return;
+    }
+    if (p->state == NK_PROC_RUNNING && !p->reaped && signo == SIGKILL)
+        note_end(p, NK_REASON_KILLED);
+    if (tree && nk_tree_job_start(p, signo) == 0)
+        return;
+    if (p->state != NK_PROC_RUNNING || p->reaped)
+        return;
+    (void)kill(tree ? -p->pid : p->pid, signo);
+    if (signo == SIGTERM || signo == SIGHUP)
+        (void)kill(tree ? -p->pid : p->pid, SIGCONT);
+}
+
+bool nk_process_input_open(const struct nk_process *p)
+{
+    return p->live && p->state != NK_PROC_EXITED && p->live->in.fd >= 0 && !p->live->in.close_after;
+}
+
+size_t nk_process_input_room(const struct nk_process *p)
+{
+    size_t queued = p->live ? nk_buf_left(&p->live->in.pending) : 0;
+
+    return queued < NK_INPUT_MAX ? NK_INPUT_MAX - queued : 0;
+}
+
+uint64_t nk_process_input_offset(const struct nk_process *p)
+{
+    return p->input_end;
+}
+
+int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_t offset,
+                     bool then_close, uint64_t *out_accepted, struct nk_err *err)
+{
+    struct nk_input *in;
+    size_t known;
+
+    if (!nk_process_input_open(p))
+        return nk_fail(err, NK_CONFLICT, "standard input of process %s is not open", p->id);
+    in = &p->live->in;
+    if (offset == NK_INPUT_NEXT)
+        offset = in->accepted;
+    if (offset > in->accepted)
+        return nk_fail(err, NK_CONFLICT, "offset %llu leaves a gap: %llu bytes are known",
+                       (unsigned long long)offset, (unsigned long long)in->accepted);
+    known = in->accepted - offset < len ? (size_t)(in->accepted - offset) : len;
+    if (len - known > nk_process_input_room(p))
+        return nk_fail(err, NK_OVERLOADED, "the program does not read its standard input");
+    nk_buf_add(&in->pending, (const uint8_t *)data + known, len - known);
+    if (in->pending.failed) {
+        in->pending.failed = false;
+        return nk_fail(err, NK_OVERLOADED, "no memory for standard input");
+    }
+    in->accepted += len - known;
+    p->input_end = in->accepted;
+    in->close_after = then_close;
+    nk_input_push(in);
+    *out_accepted = p->input_end;
+    return 0;
+}
+
+int nk_process_exit_code(const struct nk_process *p)
+{
+    if (p->timed_out)
+        return 128 + SIGKILL;
+    if (WIFSIGNALED(p->wait_status))
+        return 128 + WTERMSIG(p->wait_status);
+    return WEXITSTATUS(p->wait_status);
+}
+
+const char *nk_process_signal_name(const struct nk_process *p)
+{
+    if (!p->reaped || !WIFSIGNALED(p->wait_status))
+        return NULL;
+    return nk_signals_name(WTERMSIG(p->wait_status));
+}
+
+const char *nk_reason_name(enum nk_reason r)
+{
+    static const char *const names[] = {
+        [NK_REASON_EXITED] = "exited",
+        [NK_REASON_SIGNALED] = "signaled",
+        [NK_REASON_TIMEOUT] = "timeout",
+        [NK_REASON_KILLED] = "killed",
+        [NK_REASON_CLIENT_GONE] = "client_gone",
+        [NK_REASON_TTL] = "ttl",
+        [NK_REASON_IDLE] = "idle",
+        [NK_REASON_OOM] = "oom",
+        [NK_REASON_SHUTDOWN] = "shutdown",
+    };
+
+    return names[r];
+}
+
+uint64_t nk_process_duration_ms(const struct nk_process *p)
+{
+    uint64_t end = p->state == NK_PROC_EXITED ? p->ended_ns : nk_clock_mono_ns();
+
+    return (end - p->started_ns) / 1000000;
+}
+
+uint64_t nk_process_stream_end(const struct nk_process *p)
+{
+    return p->state == NK_PROC_EXITED ? p->end_offset : p->log.end;
+}

@@ -1,0 +1,366 @@
+#include "process/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process/probe.h"
+#include "process/registry_private.h"
+
+static void init_owner(struct nk_owner *o)
+{
+    *o = (struct nk_owner){0};
+    nk_list_init(&o->running);
+    nk_list_init(&o->ended);
+}
+
+static int init_handles(struct nk_registry *r)
+{
+    (void)uv_timer_init(r->cfg.loop, &r->scan_timer);
+    (void)uv_timer_init(r->cfg.loop, &r->end_timer);
+    r->scan_timer.data = r;
+    r->end_timer.data = r;
+    r->open_handles = 2;
+    return 0;
+}
+
+int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **out)
+{
+    struct nk_registry *r = calloc(1, sizeof *r);
+    int rc;
+
+    if (!r)
+        return -ENOMEM;
+    r->cfg = *cfg;
+    if (!nk_has(cfg->kernel, NK_MECH_MARK))
+        r->cfg.mark_first = 0;
+    rc = nk_marks_init(&r->marks, r->cfg.mark_first, r->cfg.mark_last);
+    if (rc == 0 && r->marks.count > 0) {
+        r->scan_alive = calloc(r->marks.count, 1);
+        rc = r->scan_alive ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
+        nk_marks_fini(&r->marks);
+        free(r);
+        return rc;
+    }
+    r->orphans_come = getpid() == 1 || nk_has(cfg->kernel, NK_MECH_SUBREAPER);
+    r->scan_serial = 1;
+    nk_list_init(&r->owners);
+    nk_list_init(&r->suspects);
+    nk_list_init(&r->settles);
+    init_owner(&r->own);
+    nk_list_append(&r->owners, &r->own.link);
+    (void)init_handles(r);
+    nk_reaper_on_pass(cfg->reaper, nk_trees_on_pass, r);
+    *out = r;
+    return 0;
+}
+
+void nk_registry_release(struct nk_registry *r)
+{
+    if (!r->closing || r->open_handles > 0 || r->jobs > 0)
+        return;
+    nk_marks_fini(&r->marks);
+    free(r->scan_alive);
+    free(r);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct nk_registry *r = handle->data;
+
+    r->open_handles--;
+    nk_registry_release(r);
+}
+
+/* Out of the lists and the counts; the registry's reference goes. */
+static void unlist(struct nk_process *p)
+{
+    struct nk_owner *o = p->owner;
+
+    if (!p->listed)
+        return;
+    p->listed = false;
+    if (p->state == NK_PROC_EXITED && nk_list_linked(&p->link)) {
+        nk_list_remove(&p->link);
+        o->ended_count--;
+        p->registry->stats.ended--;
+        o->output_bytes -= p->counted;
+        p->counted = 0;
+    }
+    nk_process_unref(p);
+}
+
+void nk_registry_close(struct nk_registry **slot)
+{
+    struct nk_registry *r = *slot;
+
+    if (!r)
+        return;
+    *slot = NULL;
+    nk_reaper_on_pass(r->cfg.reaper, NULL, NULL);
+    while (!nk_list_empty(&r->suspects))
+        nk_trees_clear(r, nk_list_entry(r->suspects.next, struct nk_process, suspect));
+    while (!nk_list_empty(&r->owners)) {
+        struct nk_owner *o = nk_list_entry(r->owners.next, struct nk_owner, link);
+
+        nk_registry_remove_owner(r, o);
+    }
+    r->closing = true;
+    uv_close((uv_handle_t *)&r->scan_timer, on_closed);
+    uv_close((uv_handle_t *)&r->end_timer, on_closed);
+}
+
+void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o)
+{
+    init_owner(o);
+    nk_list_append(&r->owners, &o->link);
+}
+
+void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o)
+{
+    (void)r;
+    while (!nk_list_empty(&o->ended))
+        unlist(nk_list_entry(o->ended.next, struct nk_process, link));
+    nk_list_remove(&o->link);
+}
+
+static bool name_taken(const struct nk_owner *o, const char *name)
+{
+    for (const struct nk_list *n = o->running.next; n != &o->running; n = n->next) {
+        const struct nk_process *p = nk_list_entry(n, const struct nk_process, link);
+
+        if (p->name && strcmp(p->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int may_start(struct nk_registry *r, struct nk_owner *o, const char *name,
+                     struct nk_err *err)
+{
+    if (r->ending)
+        return nk_fail(err, NK_SHUTTING_DOWN, "the sandbox is ending");
+    if (o->running_count >= r->cfg.max_commands)
+        return nk_fail(err, NK_BUSY, "all %u command slots are taken", r->cfg.max_commands);
+    if (name && name_taken(o, name))
+        return nk_fail(err, NK_EXISTS, "a process named %s is running", name);
+    return 0;
+}
+
+static struct nk_process *new_record(struct nk_registry *r, struct nk_owner *o, gid_t mark)
+{
+    struct nk_process *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->registry = r;
+    p->owner = o;
+    p->refs = 1;
+    p->listed = true;
+    p->mark = mark;
+    p->serial = ++r->serial;
+    nk_id_new(p->id);
+    nk_list_init(&p->watchers);
+    return p;
+}
+
+struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
+                                     const char *name, struct nk_err *err)
+{
+    struct nk_owner *o = owner ? owner : &r->own;
+    struct nk_process *p;
+    gid_t mark;
+
+    if (may_start(r, o, name, err) < 0)
+        return NULL;
+    mark = nk_marks_take(&r->marks);
+    if (r->marks.count > 0 && mark == 0) {
+        nk_trees_look(r, true);
+        (void)nk_fail(err, NK_OVERLOADED, "no mark is free: too many trees are alive");
+        return NULL;
+    }
+    p = new_record(r, o, mark);
+    if (!p) {
+        nk_marks_give(&r->marks, mark);
+        (void)nk_fail(err, NK_OVERLOADED, "no memory for a command");
+        return NULL;
+    }
+    nk_list_append(&o->running, &p->link);
+    o->running_count++;
+    r->stats.running++;
+    r->stats.started++;
+    return p;
+}
+
+static void give_slot(struct nk_process *p)
+{
+    nk_list_remove(&p->link);
+    p->owner->running_count--;
+    p->registry->stats.running--;
+}
+
+void nk_registry_failed(struct nk_process *p)
+{
+    struct nk_registry *r = p->registry;
+
+    give_slot(p);
+    r->stats.failed++;
+    nk_marks_give(&r->marks, p->mark);
+    p->mark = 0;
+    unlist(p);
+    nk_ending_step(r);
+}
+
+static size_t output_memory(const struct nk_process *p)
+{
+    size_t n = nk_outlog_memory(&p->log);
+
+    if (p->captures)
+        n += p->captures[0].size + p->captures[1].size;
+    return n;
+}
+
+static void drop_output(struct nk_process *p)
+{
+    nk_outlog_drop(&p->log);
+    nk_registry_recount(p);
+}
+
+/* The oldest lose their output first. */
+static void bound_outputs(struct nk_registry *r, struct nk_owner *o)
+{
+    struct nk_list *n = o->ended.next;
+
+    while (n != &o->ended && o->output_bytes > r->cfg.log_total) {
+        struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+
+        n = n->next;
+        if (p->counted > 0)
+            drop_output(p);
+    }
+}
+
+void nk_registry_recount(struct nk_process *p)
+{
+    size_t now = output_memory(p);
+
+    if (p->state != NK_PROC_EXITED || !p->listed)
+        return;
+    if (now == p->counted)
+        return;
+    p->owner->output_bytes += now - p->counted;
+    p->counted = now;
+    bound_outputs(p->registry, p->owner);
+}
+
+void nk_registry_ended(struct nk_process *p)
+{
+    struct nk_registry *r = p->registry;
+    struct nk_owner *o = p->owner;
+
+    give_slot(p);
+    r->stats.exited++;
+    r->stats.killed += p->killed;
+    r->stats.timed_out += p->timed_out;
+    if (p->listed) {
+        nk_list_append(&o->ended, &p->link);
+        o->ended_count++;
+        r->stats.ended++;
+        if (!p->live || p->log.end - p->log.start < p->log.size / 2)
+            nk_outlog_shrink(&p->log);
+        nk_registry_recount(p);
+    }
+    while (o->ended_count > NK_KEEP_ENDED)
+        unlist(nk_list_entry(o->ended.next, struct nk_process, link));
+    nk_trees_suspect(r, p);
+    nk_ending_step(r);
+}
+
+void nk_registry_forget(struct nk_registry *r, struct nk_process *p)
+{
+    (void)r;
+    nk_process_ref(p);
+    nk_process_end(p, NK_REASON_KILLED);
+    unlist(p);
+    nk_process_unref(p);
+}
+
+static bool is_called(const struct nk_process *p, const char *id)
+{
+    return strcmp(p->id, id) == 0 || (p->name && strcmp(p->name, id) == 0);
+}
+
+struct nk_process *nk_registry_find(struct nk_registry *r, struct nk_owner *owner, const char *id)
+{
+    struct nk_owner *o = owner ? owner : &r->own;
+    struct nk_list *const heads[] = {&o->running, &o->ended};
+
+    for (size_t i = 0; i < NK_COUNT(heads); i++)
+        for (struct nk_list *n = heads[i]->prev; n != heads[i]; n = n->prev) {
+            struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+
+            if (p->listed && is_called(p, id))
+                return p;
+        }
+    return NULL;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct nk_process *left = *(struct nk_process *const *)a;
+    const struct nk_process *right = *(struct nk_process *const *)b;
+
+    return left->serial < right->serial ? 1 : -1;
+}
+
+size_t nk_registry_list(struct nk_registry *r, struct nk_owner *owner, bool running_only,
+                        struct nk_process **out, size_t max)
+{
+    struct nk_owner *o = owner ? owner : &r->own;
+    struct nk_list *const heads[] = {&o->running, &o->ended};
+    size_t count = 0;
+
+    for (size_t i = 0; i < (running_only ? 1u : 2u); i++)
+        for (struct nk_list *n = heads[i]->prev; n != heads[i] && count < max; n = n->prev) {
+            struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+
+            if (p->listed && p->state != NK_PROC_STARTING)
+                out[count++] = p;
+        }
+    qsort(out, count, sizeof(struct nk_process *), newest_first);
+    return count;
+}
+
+size_t nk_registry_size(struct nk_registry *r, struct nk_owner *owner)
+{
+    struct nk_owner *o = owner ? owner : &r->own;
+
+    return o->running_count + o->ended_count;
+}
+
+const struct nk_registry_stats *nk_registry_stats(const struct nk_registry *r)
+{
+    return &r->stats;
+}
+
+uv_loop_t *nk_registry_loop(const struct nk_registry *r)
+{
+    return r->cfg.loop;
+}
+
+struct nk_spawner *nk_registry_spawner(const struct nk_registry *r)
+{
+    return r->cfg.spawner;
+}
+
+struct nk_reaper *nk_registry_reaper(const struct nk_registry *r)
+{
+    return r->cfg.reaper;
+}
+
+void nk_registry_count_read(struct nk_registry *r, size_t n)
+{
+    r->stats.bytes_read += n;
+}

@@ -1,0 +1,54 @@
+/*
+ * The inside of the registry, shared by registry.c, trees.c and ending.c. Private to process/.
+ */
+#ifndef NK_PROCESS_REGISTRY_PRIVATE_H
+#define NK_PROCESS_REGISTRY_PRIVATE_H
+
+#include "process/live.h"
+#include "process/marks.h"
+#include "process/registry.h"
+
+#define NK_SCAN_DELAY_MS 20 /* from the first suspect to a look at /proc */
+#define NK_SCAN_INTERVAL_MS 100
+
+struct nk_registry {
+    struct nk_registry_config cfg;
+    struct nk_registry_stats stats;
+    struct nk_owner own; /* the sandbox's */
+    struct nk_list owners;
+    struct nk_marks marks;
+    uint64_t serial;
+    bool orphans_come; /* process 1 or subreaper: childless means that nothing lives */
+
+    struct nk_list suspects; /* ended records whose trees are not known to be gone */
+    struct nk_list settles;
+    uv_timer_t scan_timer;
+    struct nk_job scan_job;
+    uint8_t *scan_alive; /* owned; a byte a mark, filled by the job */
+    int scan_rc;
+    uint64_t scan_serial; /* of the scan that is under way or comes next */
+    uint64_t scanned_ms;
+    bool scan_busy, scan_again;
+
+    unsigned jobs; /* tree jobs and scans under way */
+    bool ending, killing, ended_told;
+    enum nk_reason end_why;
+    void (*end_done)(void *ctx);
+    void *end_ctx; /* borrowed: outlives the registry */
+    uv_timer_t end_timer;
+
+    unsigned open_handles;
+    bool closing;
+};
+
+/* trees.c */
+void nk_trees_suspect(struct nk_registry *r, struct nk_process *p);
+void nk_trees_look(struct nk_registry *r, bool soon);
+void nk_trees_clear(struct nk_registry *r, struct nk_process *p);
+void nk_trees_on_pass(void *registry);
+
+/* ending.c */
+void nk_ending_step(struct nk_registry *r);
+void nk_registry_release(struct nk_registry *r); /* frees after the last handle and job */
+
+#endif
