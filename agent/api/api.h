@@ -57,6 +57,7 @@ struct nk_api {
     char instance[NK_ID_MAX];
     int64_t created_wall_ms;
     uint64_t started_ms;       /* monotonic */
+    uint64_t answers[6];       /* ever given, by the first digit of their status */
     bool ending;               /* new work is 503 shutting_down */
     void (*on_end)(void *ctx); /* asked to end (DELETE /v1/sandbox) */
     void *on_end_ctx;
@@ -64,6 +65,9 @@ struct nk_api {
 
 extern const struct nk_route nk_routes[];
 extern const size_t nk_route_count;
+
+/* --print-routes: the table as JSON on standard output. 0, or -1 where it could not be written. */
+int nk_api_print_routes(void);
 
 /* What the server is given; `app` is the struct nk_api. */
 struct nk_http_hooks nk_api_hooks(struct nk_api *api);

@@ -1,0 +1,53 @@
+#include "api/api.h"
+
+#include "api/gate.h"
+#include "api/problem.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/request.h"
+
+static void on_problem(struct nk_req *req, const struct nk_err *err)
+{
+    if (err->code == NK_METHOD_NOT_ALLOWED || err->code == NK_NOT_FOUND) {
+        if (nk_gate_preflight(req))
+            return;
+    }
+    nk_problem_reply(req, err);
+}
+
+/* Probes come by the second and say nothing: only those who debug want them in the log. */
+static enum nk_log_level level_of(const struct nk_req *req)
+{
+    const struct nk_route *route = nk_req_route(req);
+
+    return route && route->auth == NK_AUTH_NONE ? NK_LOG_DEBUG : NK_LOG_INFO;
+}
+
+static void on_finished(struct nk_req *req, int status, bool gone)
+{
+    struct nk_api *api = nk_req_app(req);
+    const struct nk_route *route = nk_req_route(req);
+    const struct nk_log_field fields[] = {
+        {"request_id", nk_req_id(req), 0},
+        {"operation", route ? route->operation : "none", 0},
+        {"status", NULL, status},
+        {"duration_ms", NULL, (int64_t)(nk_clock_mono_ms() - nk_req_started_ms(req))},
+        {"gone", NULL, gone},
+        {NULL, NULL, 0},
+    };
+
+    if (status >= 100 && status < 600)
+        api->answers[status / 100]++;
+    if (nk_log_on(level_of(req)))
+        nk_log_write(level_of(req), "request", NULL, fields);
+}
+
+struct nk_http_hooks nk_api_hooks(struct nk_api *api)
+{
+    return (struct nk_http_hooks){
+        .gate = nk_gate_check,
+        .problem = on_problem,
+        .finished = on_finished,
+        .app = api,
+    };
+}

@@ -1,0 +1,80 @@
+#include "api/api.h"
+#include "api/handlers.h"
+#include "api/wire.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "process/registry.h"
+
+/* 0 is "none" in the options, and null on the wire. */
+static void limit(struct nk_json_out *o, const char *key, uint64_t value)
+{
+    if (value)
+        nk_json_out_u64(o, key, value);
+    else
+        nk_json_out_null(o, key);
+}
+
+static void write_limits(struct nk_json_out *o, const struct nk_api_settings *set)
+{
+    nk_json_out_open(o, "limits", '{');
+    limit(o, "timeout_ms", set->timeout_ms);
+    limit(o, "max_timeout_ms", set->max_timeout_ms);
+    limit(o, "max_commands", set->max_commands);
+    limit(o, "max_processes", set->max_processes);
+    nk_json_out_u64(o, "max_output", set->max_output);
+    nk_json_out_u64(o, "log_bytes", set->log_bytes);
+    nk_json_out_u64(o, "log_total", set->log_total);
+    limit(o, "max_body", set->max_body);
+    limit(o, "max_upload", set->max_upload);
+    limit(o, "memory", set->limits.memory);
+    limit(o, "nproc", set->limits.nproc);
+    limit(o, "nofile", set->limits.nofile_soft);
+    limit(o, "fsize", set->limits.fsize);
+    nk_json_out_close(o, '}');
+}
+
+static void write_isolation(struct nk_json_out *o, const struct nk_kernel *kernel)
+{
+    nk_json_out_open(o, "isolation", '{');
+    for (int m = 0; m < NK_MECH_COUNT; m++) {
+        const struct nk_mech_state *state = &kernel->mech[m];
+
+        nk_json_out_open(o, nk_probe_name((enum nk_mech)m), '{');
+        nk_json_out_bool(o, "available", state->available);
+        nk_json_out_str(o, "reason", state->available ? NULL : state->reason);
+        nk_json_out_close(o, '}');
+    }
+    nk_json_out_close(o, '}');
+}
+
+static void write_features(struct nk_json_out *o)
+{
+    static const char *const names[] = {"identities", "network", "pause", "contexts"};
+
+    nk_json_out_open(o, "features", '{');
+    for (size_t i = 0; i < NK_COUNT(names); i++)
+        nk_json_out_bool(o, names[i], false);
+    nk_json_out_close(o, '}');
+}
+
+int nk_api_capabilities(struct nk_req *req, struct nk_err *err)
+{
+    const struct nk_api *api = nk_req_app(req);
+    struct nk_buf body = {0};
+    struct nk_json_out o = {.buf = &body};
+
+    (void)err;
+    nk_json_out_open(&o, NULL, '{');
+    nk_json_out_str(&o, "version", NOOK_VERSION);
+    nk_json_out_u64(&o, "api", 1);
+    write_limits(&o, &api->set);
+    nk_json_out_open(&o, "languages", '{');
+    nk_json_out_close(&o, '}');
+    nk_json_out_open(&o, "tools", '{');
+    nk_json_out_close(&o, '}');
+    write_isolation(&o, api->kernel);
+    write_features(&o);
+    nk_json_out_close(&o, '}');
+    nk_wire_reply(req, 200, &body);
+    return 0;
+}

@@ -1,0 +1,77 @@
+/* POST /v1/exec: one answer, when the command is over. */
+#include <stdlib.h>
+
+#include "api/handlers.h"
+#include "api/launch.h"
+#include "api/wire.h"
+#include "http/reply.h"
+#include "http/request.h"
+
+struct exec_call {
+    struct nk_watcher watcher;
+    struct nk_launch launch;
+    struct nk_req *req; /* borrowed: NULL once it is over */
+};
+
+static void reply(struct exec_call *call)
+{
+    struct nk_buf body = {0};
+    struct nk_json_out o = {.buf = &body};
+
+    nk_json_out_open(&o, NULL, '{');
+    nk_wire_result(&o, call->watcher.process, true);
+    nk_json_out_close(&o, '}');
+    nk_wire_reply(call->req, 200, &body);
+}
+
+static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err)
+{
+    struct exec_call *call = NK_CONTAINER_OF(w, struct exec_call, watcher);
+
+    if (ev == NK_PROC_EV_FAILED)
+        nk_req_fail(call->req, err);
+    if (ev == NK_PROC_EV_EXITED)
+        reply(call);
+}
+
+static void on_launched(struct nk_launch *l, const struct nk_err *err)
+{
+    struct exec_call *call = NK_CONTAINER_OF(l, struct exec_call, launch);
+
+    if (!call->req)
+        free(call);
+    else if (err)
+        nk_req_fail(call->req, err);
+}
+
+static void on_close(struct nk_req *req, void *ctx, bool gone)
+{
+    struct exec_call *call = ctx;
+    struct nk_process *p = call->watcher.process;
+
+    (void)req;
+    call->req = NULL;
+    /* A command that has ended leaves its background children alone, whoever goes. */
+    if (gone && p && p->state != NK_PROC_EXITED)
+        nk_process_end(p, NK_REASON_CLIENT_GONE);
+    nk_watcher_detach(&call->watcher);
+    if (nk_launch_drop(&call->launch))
+        free(call);
+}
+
+int nk_api_exec(struct nk_req *req, struct nk_err *err)
+{
+    struct exec_call *call = calloc(1, sizeof *call);
+
+    if (!call)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    call->req = req;
+    call->watcher.on_event = on_event;
+    call->launch.done = on_launched;
+    if (nk_launch_start(&call->launch, req, &call->watcher, true, err) < 0) {
+        free(call);
+        return -1;
+    }
+    nk_req_on_close(req, on_close, call);
+    return 0;
+}

@@ -1,0 +1,191 @@
+#include "api/exec_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/env.h"
+#include "base/arena.h"
+#include "base/attr.h"
+#include "base/json.h"
+
+static int no_memory(struct nk_err *err)
+{
+    return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+}
+
+static int read_shell(const char *text, struct nk_arena *arena, struct nk_command *cmd,
+                      struct nk_err *err)
+{
+    const char **argv = nk_arena_alloc(arena, 4 * sizeof *argv);
+
+    if (!argv)
+        return no_memory(err);
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = text;
+    cmd->argv = argv;
+    cmd->shell = true;
+    return 0;
+}
+
+static int read_argv(const struct nk_json *list, struct nk_arena *arena, struct nk_command *cmd,
+                     struct nk_err *err)
+{
+    size_t count = nk_json_count(list);
+    const char **argv;
+    size_t i = 0;
+
+    if (count == 0)
+        return nk_fail(err, NK_BAD_REQUEST, "command must not be an empty list");
+    argv = nk_arena_alloc(arena, (count + 1) * sizeof *argv);
+    if (!argv)
+        return no_memory(err);
+    for (const struct nk_json *v = nk_json_first(list); v; v = nk_json_next(v)) {
+        if (nk_json_type(v) != NK_JSON_STRING)
+            return nk_fail(err, NK_BAD_REQUEST, "command[%zu] must be a string, not %s", i,
+                           nk_json_type_name(v));
+        argv[i++] = nk_json_str(v);
+    }
+    if (argv[0][0] == '\0')
+        return nk_fail(err, NK_BAD_REQUEST, "command[0] must not be empty");
+    cmd->argv = argv;
+    return 0;
+}
+
+static int read_command(const struct nk_json *object, struct nk_arena *arena,
+                        struct nk_command *cmd, struct nk_err *err)
+{
+    const struct nk_json *v = nk_json_get(object, "command");
+
+    if (!v)
+        return nk_fail(err, NK_BAD_REQUEST, "command is missing");
+    if (nk_json_type(v) == NK_JSON_STRING)
+        return read_shell(nk_json_str(v), arena, cmd, err);
+    if (nk_json_type(v) == NK_JSON_ARRAY)
+        return read_argv(v, arena, cmd, err);
+    return nk_fail(err, NK_BAD_REQUEST, "command must be a string or a list of strings, not %s",
+                   nk_json_type_name(v));
+}
+
+/* A relative directory starts at the working directory; an absolute one is the child's to enter. */
+static int read_cwd(const struct nk_json *object, const struct nk_api_settings *set,
+                    struct nk_arena *arena, struct nk_command *cmd, struct nk_err *err)
+{
+    const char *cwd = NULL;
+    size_t base_len = strlen(set->working_dir);
+    size_t len;
+    char *joined;
+
+    if (nk_json_read_str(object, "cwd", &cwd, err) < 0)
+        return -1;
+    if (cwd && *cwd == '\0')
+        return nk_fail(err, NK_BAD_PATH, "cwd must not be empty");
+    cmd->cwd = cwd ? cwd : set->working_dir;
+    if (!cwd || cwd[0] == '/')
+        return 0;
+    len = strlen(cwd);
+    joined = nk_arena_alloc(arena, base_len + len + 2);
+    if (!joined)
+        return no_memory(err);
+    memcpy(joined, set->working_dir, base_len);
+    joined[base_len] = '/';
+    memcpy(joined + base_len + 1, cwd, len);
+    cmd->cwd = joined;
+    return 0;
+}
+
+static int read_user(const struct nk_json *object, const struct nk_api_settings *set,
+                     const char **out, struct nk_err *err)
+{
+    const char *user = NULL;
+
+    if (nk_json_read_str(object, "user", &user, err) < 0)
+        return -1;
+    if (!user)
+        return 0;
+    for (const char *const *name = set->allow_users; name && *name; name++) {
+        if (strcmp(*name, user) == 0) {
+            *out = *name;
+            return 0;
+        }
+    }
+    return nk_fail(err, NK_FORBIDDEN, "user %s is not among those allowed by --allow-user", user);
+}
+
+static int read_timeout(const struct nk_json *object, const struct nk_api_settings *set,
+                        uint64_t *out_ms, struct nk_err *err)
+{
+    double max = set->max_timeout_ms ? (double)set->max_timeout_ms / 1000.0 : 1e9;
+
+    *out_ms = set->timeout_ms;
+    return nk_json_read_seconds(object, "timeout", max, out_ms, err);
+}
+
+static int read_limits(const struct nk_json *object, const struct nk_api_settings *set,
+                       struct nk_command *cmd, struct nk_err *err)
+{
+    uint64_t max_output = set->max_output;
+
+    if (read_timeout(object, set, &cmd->timeout_ms, err) < 0)
+        return -1;
+    if (nk_json_read_u64(object, "max_output", 0, set->max_output, &max_output, err) < 0)
+        return -1;
+    cmd->max_output = (size_t)max_output;
+    cmd->log_bytes = set->log_bytes;
+    cmd->limits = set->limits;
+    return 0;
+}
+
+static int read_flags(const struct nk_json *object, struct nk_exec_request *ask, struct nk_err *err)
+{
+    if (nk_json_read_bool(object, "stdin_open", &ask->cmd.stdin_open, err) < 0)
+        return -1;
+    if (nk_json_read_bool(object, "report_files", &ask->report_files, err) < 0)
+        return -1;
+    return nk_json_read_bool(object, "detach", &ask->detach, err);
+}
+
+static int read_fields(const struct nk_json *object, const struct nk_api_settings *set,
+                       struct nk_arena *arena, struct nk_exec_request *ask, struct nk_err *err)
+{
+    if (read_command(object, arena, &ask->cmd, err) < 0)
+        return -1;
+    if (read_cwd(object, set, arena, &ask->cmd, err) < 0)
+        return -1;
+    if (read_limits(object, set, &ask->cmd, err) < 0)
+        return -1;
+    if (read_flags(object, ask, err) < 0)
+        return -1;
+    if (nk_env_build(set->env, nk_json_get(object, "env"), arena, &ask->cmd.envp, err) < 0)
+        return -1;
+    return read_user(object, set, &ask->user, err);
+}
+
+int nk_exec_request_read(const struct nk_json *object, const struct nk_api_settings *set,
+                         struct nk_arena *arena, struct nk_exec_request *out, struct nk_err *err)
+{
+    static const char *const names[] = {
+        "command", "stdin", "stdin_base64", "stdin_open", "timeout", "env",
+        "cwd",     "user",  "report_files", "max_output", "detach",
+    };
+    struct nk_exec_request ask = {0};
+
+    if (nk_json_only(object, names, NK_COUNT(names), err) < 0)
+        return -1;
+    if (read_fields(object, set, arena, &ask, err) < 0)
+        return -1;
+    if (nk_json_read_bytes(object, "stdin", &ask.stdin_data, &ask.cmd.stdin_len,
+                           &ask.cmd.stdin_given, err) < 0)
+        return -1;
+    ask.cmd.stdin_data = ask.stdin_data;
+    *out = ask;
+    return 0;
+}
+
+void nk_exec_request_fini(struct nk_exec_request *ask)
+{
+    free(ask->stdin_data);
+    ask->stdin_data = NULL;
+    ask->cmd.stdin_data = NULL;
+}

@@ -1,0 +1,33 @@
+/*
+ * The request of a command, read: every field checked, nothing started.
+ *
+ * Strings lie in the request's arena, except standard input, which is allocated.
+ */
+#ifndef NK_API_EXEC_REQUEST_H
+#define NK_API_EXEC_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "process/command.h"
+
+struct nk_api_settings;
+struct nk_arena;
+struct nk_json;
+
+struct nk_exec_request {
+    struct nk_command cmd; /* all but `user` and `owner` */
+    uint8_t *stdin_data;   /* owned; NULL: none */
+    const char *user;      /* borrowed: one of --allow-user, as spelled there; NULL: the default */
+    bool detach;
+    bool report_files;
+};
+
+/* From the object of the contract. 0, or -1 with what is wrong; fini is needed after 0 only. */
+int nk_exec_request_read(const struct nk_json *object, const struct nk_api_settings *set,
+                         struct nk_arena *arena, struct nk_exec_request *out, struct nk_err *err);
+void nk_exec_request_fini(struct nk_exec_request *ask);
+
+#endif

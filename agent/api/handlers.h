@@ -1,0 +1,19 @@
+/*
+ * Every handler of the route table, by operation. They read the request, call one room, write the
+ * reply; what a row demands was enforced before. Loop thread only.
+ */
+#ifndef NK_API_HANDLERS_H
+#define NK_API_HANDLERS_H
+
+#include "base/err.h"
+
+struct nk_req;
+
+int nk_api_health(struct nk_req *req, struct nk_err *err);
+int nk_api_ready(struct nk_req *req, struct nk_err *err);
+int nk_api_metrics(struct nk_req *req, struct nk_err *err);
+int nk_api_capabilities(struct nk_req *req, struct nk_err *err);
+int nk_api_exec(struct nk_req *req, struct nk_err *err);
+int nk_api_exec_stream(struct nk_req *req, struct nk_err *err);
+
+#endif

@@ -1,0 +1,116 @@
+#include "api/launch.h"
+
+#include "api/api.h"
+#include "api/env.h"
+#include "base/json.h"
+#include "http/request.h"
+
+/* What the contract has and this daemon does not do yet, each by its name. */
+static int check_supported(const struct nk_exec_request *ask, struct nk_err *err)
+{
+    if (ask->detach)
+        return nk_fail(err, NK_NOT_SUPPORTED, "detach is not supported");
+    if (ask->cmd.stdin_open)
+        return nk_fail(err, NK_NOT_SUPPORTED, "stdin_open is not supported");
+    if (ask->report_files)
+        return nk_fail(err, NK_NOT_SUPPORTED, "report_files is not supported");
+    return 0;
+}
+
+static int run(struct nk_launch *l, const struct nk_user *user, struct nk_err *err)
+{
+    struct nk_process *p;
+
+    l->ask.cmd.user = user;
+    l->ask.cmd.owner = nk_req_identity(l->req);
+    return nk_process_start(l->api->processes, &l->ask.cmd, l->watcher, &p, err);
+}
+
+static void look_up(struct nk_job *job)
+{
+    struct nk_launch *l = NK_CONTAINER_OF(job, struct nk_launch, job);
+
+    if (nk_userdb_find("/", l->spec, &l->user, &l->err) == 0)
+        l->err.code = NK_OK;
+    else if (l->err.code == NK_NOT_FOUND)
+        l->err.code = NK_BAD_REQUEST; /* the user is a field of the request, not its resource */
+}
+
+static int run_as(struct nk_launch *l, struct nk_err *err)
+{
+    const char *const *envp =
+        nk_env_as(l->ask.cmd.envp, l->api->set.env, &l->user, nk_req_arena(l->req));
+
+    if (!envp)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    l->ask.cmd.envp = envp;
+    return run(l, &l->user, err);
+}
+
+static void on_looked_up(struct nk_job *job, bool canceled)
+{
+    struct nk_launch *l = NK_CONTAINER_OF(job, struct nk_launch, job);
+    struct nk_err err = l->err;
+
+    l->looking = false;
+    if (!l->req) {
+        l->done(l, NULL);
+        return;
+    }
+    if (canceled)
+        (void)nk_fail(&err, NK_SHUTTING_DOWN, "the agent is ending");
+    else if (err.code == NK_OK && run_as(l, &err) == 0)
+        err.code = NK_OK;
+    nk_exec_request_fini(&l->ask);
+    l->done(l, err.code == NK_OK ? NULL : &err);
+}
+
+static int begin(struct nk_launch *l, struct nk_err *err)
+{
+    int rc;
+
+    if (check_supported(&l->ask, err) < 0) {
+        nk_exec_request_fini(&l->ask);
+        return -1;
+    }
+    if (l->ask.user) {
+        l->spec = l->ask.user;
+        l->looking = true;
+        l->job.work = look_up;
+        l->job.done = on_looked_up;
+        l->job.share = nk_req_identity(l->req);
+        nk_job_submit(l->api->jobs, &l->job);
+        return 0;
+    }
+    rc = run(l, l->api->user, err);
+    nk_exec_request_fini(&l->ask);
+    return rc;
+}
+
+int nk_launch_start(struct nk_launch *l, struct nk_req *req, struct nk_watcher *w, bool capture,
+                    struct nk_err *err)
+{
+    const struct nk_json *object = nk_req_json(req);
+
+    l->api = nk_req_app(req);
+    l->req = req;
+    l->watcher = w;
+    if (!object)
+        return nk_fail(err, NK_NOT_SUPPORTED,
+                       "attachments (multipart/form-data) are not supported");
+    if (!l->api->kernel->complete)
+        return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
+    if (nk_exec_request_read(object, &l->api->set, nk_req_arena(req), &l->ask, err) < 0)
+        return -1;
+    l->ask.cmd.capture = capture;
+    return begin(l, err);
+}
+
+bool nk_launch_drop(struct nk_launch *l)
+{
+    l->req = NULL;
+    if (!l->looking)
+        return true;
+    nk_job_cancel(&l->job);
+    return false;
+}

@@ -1,0 +1,80 @@
+#include <stdio.h>
+
+#include "api/api.h"
+#include "api/handlers.h"
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/json_out.h"
+#include "http/router.h"
+
+const struct nk_route nk_routes[] = {
+    {"GET", "/healthz", "health", nk_api_health, .auth = NK_AUTH_NONE, .while_paused = 1,
+     .while_ending = 1},
+    {"GET", "/readyz", "ready", nk_api_ready, .auth = NK_AUTH_NONE, .while_paused = 1},
+    {"GET", "/metrics", "metrics", nk_api_metrics, .while_paused = 1, .while_ending = 1},
+    {"GET", "/v1/capabilities", "capabilities", nk_api_capabilities, .while_paused = 1,
+     .while_ending = 1},
+    {"POST", "/v1/exec", "exec", nk_api_exec, .ident = NK_IDENT_OPTIONAL, .body = NK_BODY_EXEC,
+     .touches = 1, .keyed = 1},
+    {"POST", "/v1/exec/stream", "execStream", nk_api_exec_stream, .ident = NK_IDENT_OPTIONAL,
+     .body = NK_BODY_EXEC, .touches = 1, .keyed = 1},
+};
+
+const size_t nk_route_count = NK_COUNT(nk_routes);
+
+static const char *auth_name(enum nk_auth auth)
+{
+    static const char *const names[] = {
+        [NK_AUTH_TOKEN] = "token", [NK_AUTH_NONE] = "none", [NK_AUTH_WS_TICKET] = "ticket"};
+
+    return names[auth];
+}
+
+static const char *body_name(enum nk_body body)
+{
+    static const char *const names[] = {
+        [NK_BODY_NONE] = "none", [NK_BODY_JSON] = "json",     [NK_BODY_JSON_OPT] = "json_opt",
+        [NK_BODY_EXEC] = "exec", [NK_BODY_STREAM] = "stream",
+    };
+
+    return names[body];
+}
+
+static void write_route(struct nk_json_out *o, const struct nk_route *route)
+{
+    nk_json_out_open(o, NULL, '{');
+    nk_json_out_str(o, "method", route->method);
+    nk_json_out_str(o, "path", route->path);
+    nk_json_out_str(o, "operation", route->operation);
+    nk_json_out_str(o, "auth", auth_name(route->auth));
+    nk_json_out_bool(o, "identity", route->ident != NK_IDENT_NONE);
+    nk_json_out_str(o, "body", body_name(route->body));
+    nk_json_out_open(o, "query", '[');
+    for (int i = 0; i < NK_ROUTE_QUERIES && route->query[i]; i++)
+        nk_json_out_str(o, NULL, route->query[i]);
+    nk_json_out_close(o, ']');
+    nk_json_out_bool(o, "while_paused", route->while_paused);
+    nk_json_out_bool(o, "while_ending", route->while_ending);
+    nk_json_out_bool(o, "touches", route->touches);
+    nk_json_out_bool(o, "websocket", route->websocket);
+    nk_json_out_bool(o, "keyed", route->keyed);
+    nk_json_out_close(o, '}');
+}
+
+int nk_api_print_routes(void)
+{
+    struct nk_buf out = {0};
+    struct nk_json_out o = {.buf = &out};
+    int rc = -1;
+
+    nk_json_out_open(&o, NULL, '[');
+    for (size_t i = 0; i < nk_route_count; i++)
+        write_route(&o, &nk_routes[i]);
+    nk_json_out_close(&o, ']');
+    nk_buf_add_char(&out, '\n');
+    if (!out.failed &&
+        fwrite(nk_buf_front(&out), 1, nk_buf_left(&out), stdout) == nk_buf_left(&out))
+        rc = fflush(stdout) == 0 ? 0 : -1;
+    nk_buf_fini(&out);
+    return rc;
+}
