@@ -2,14 +2,14 @@
 #include <stdlib.h>
 
 #include "api/handlers.h"
-#include "api/launch.h"
+#include "api/starter.h"
 #include "api/wire.h"
 #include "http/reply.h"
 #include "http/request.h"
 
 struct exec_call {
     struct nk_watcher watcher;
-    struct nk_launch launch;
+    struct nk_starter starter;
     struct nk_req *req; /* borrowed: NULL once it is over */
 };
 
@@ -34,9 +34,9 @@ static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct n
         reply(call);
 }
 
-static void on_launched(struct nk_launch *l, const struct nk_err *err)
+static void on_looked_up(struct nk_starter *l, const struct nk_err *err)
 {
-    struct exec_call *call = NK_CONTAINER_OF(l, struct exec_call, launch);
+    struct exec_call *call = NK_CONTAINER_OF(l, struct exec_call, starter);
 
     if (!call->req)
         free(call);
@@ -55,7 +55,7 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
     if (gone && p && p->state != NK_PROC_EXITED)
         nk_process_end(p, NK_REASON_CLIENT_GONE);
     nk_watcher_detach(&call->watcher);
-    if (nk_launch_drop(&call->launch))
+    if (nk_starter_drop(&call->starter))
         free(call);
 }
 
@@ -67,8 +67,8 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     call->req = req;
     call->watcher.on_event = on_event;
-    call->launch.done = on_launched;
-    if (nk_launch_start(&call->launch, req, &call->watcher, true, err) < 0) {
+    call->starter.done = on_looked_up;
+    if (nk_starter_run(&call->starter, req, &call->watcher, true, err) < 0) {
         free(call);
         return -1;
     }

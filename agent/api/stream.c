@@ -9,7 +9,7 @@
 #include "api/api.h"
 #include "api/cutter.h"
 #include "api/handlers.h"
-#include "api/launch.h"
+#include "api/starter.h"
 #include "api/wire.h"
 #include "http/reply.h"
 #include "http/request.h"
@@ -21,7 +21,7 @@
 struct stream {
     struct nk_source source;
     struct nk_watcher watcher;
-    struct nk_launch launch;
+    struct nk_starter starter;
     struct nk_req *req; /* borrowed: NULL once it is over */
     uv_timer_t hold;    /* how long the beginning of a character is held back */
     uv_timer_t beat;    /* comments */
@@ -176,9 +176,9 @@ static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct n
         nk_reply_wake(s->req);
 }
 
-static void on_launched(struct nk_launch *l, const struct nk_err *err)
+static void on_looked_up(struct nk_starter *l, const struct nk_err *err)
 {
-    struct stream *s = NK_CONTAINER_OF(l, struct stream, launch);
+    struct stream *s = NK_CONTAINER_OF(l, struct stream, starter);
 
     if (!s->req)
         leave(s);
@@ -213,7 +213,7 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
     if (gone)
         end_command(s);
     nk_watcher_detach(&s->watcher);
-    if (!nk_launch_drop(&s->launch))
+    if (!nk_starter_drop(&s->starter))
         s->users++;
     uv_close((uv_handle_t *)&s->hold, on_handle_closed);
     uv_close((uv_handle_t *)&s->beat, on_handle_closed);
@@ -239,8 +239,8 @@ int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
     s->source.pull = on_pull;
     s->watcher.on_event = on_event;
     s->watcher.holds = true;
-    s->launch.done = on_launched;
-    if (nk_launch_start(&s->launch, req, &s->watcher, false, err) < 0) {
+    s->starter.done = on_looked_up;
+    if (nk_starter_run(&s->starter, req, &s->watcher, false, err) < 0) {
         free(s);
         return -1;
     }

@@ -1,4 +1,4 @@
-#include "api/launch.h"
+#include "api/starter.h"
 
 #include "api/api.h"
 #include "api/env.h"
@@ -17,7 +17,7 @@ static int check_supported(const struct nk_exec_request *ask, struct nk_err *err
     return 0;
 }
 
-static int run(struct nk_launch *l, const struct nk_user *user, struct nk_err *err)
+static int run(struct nk_starter *l, const struct nk_user *user, struct nk_err *err)
 {
     struct nk_process *p;
 
@@ -28,7 +28,7 @@ static int run(struct nk_launch *l, const struct nk_user *user, struct nk_err *e
 
 static void look_up(struct nk_job *job)
 {
-    struct nk_launch *l = NK_CONTAINER_OF(job, struct nk_launch, job);
+    struct nk_starter *l = NK_CONTAINER_OF(job, struct nk_starter, job);
 
     if (nk_userdb_find("/", l->spec, &l->user, &l->err) == 0)
         l->err.code = NK_OK;
@@ -36,7 +36,7 @@ static void look_up(struct nk_job *job)
         l->err.code = NK_BAD_REQUEST; /* the user is a field of the request, not its resource */
 }
 
-static int run_as(struct nk_launch *l, struct nk_err *err)
+static int run_as(struct nk_starter *l, struct nk_err *err)
 {
     const char *const *envp =
         nk_env_as(l->ask.cmd.envp, l->api->set.env, &l->user, nk_req_arena(l->req));
@@ -49,7 +49,7 @@ static int run_as(struct nk_launch *l, struct nk_err *err)
 
 static void on_looked_up(struct nk_job *job, bool canceled)
 {
-    struct nk_launch *l = NK_CONTAINER_OF(job, struct nk_launch, job);
+    struct nk_starter *l = NK_CONTAINER_OF(job, struct nk_starter, job);
     struct nk_err err = l->err;
 
     l->looking = false;
@@ -65,7 +65,7 @@ static void on_looked_up(struct nk_job *job, bool canceled)
     l->done(l, err.code == NK_OK ? NULL : &err);
 }
 
-static int begin(struct nk_launch *l, struct nk_err *err)
+static int begin(struct nk_starter *l, struct nk_err *err)
 {
     int rc;
 
@@ -87,8 +87,8 @@ static int begin(struct nk_launch *l, struct nk_err *err)
     return rc;
 }
 
-int nk_launch_start(struct nk_launch *l, struct nk_req *req, struct nk_watcher *w, bool capture,
-                    struct nk_err *err)
+int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_watcher *w, bool capture,
+                   struct nk_err *err)
 {
     const struct nk_json *object = nk_req_json(req);
 
@@ -106,7 +106,7 @@ int nk_launch_start(struct nk_launch *l, struct nk_req *req, struct nk_watcher *
     return begin(l, err);
 }
 
-bool nk_launch_drop(struct nk_launch *l)
+bool nk_starter_drop(struct nk_starter *l)
 {
     l->req = NULL;
     if (!l->looking)
