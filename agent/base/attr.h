@@ -15,6 +15,6 @@
     __attribute__((no_sanitize("address", "undefined", "thread"), noinline, no_stack_protector))
 
 #define NK_COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define NK_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define NK_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

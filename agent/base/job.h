@@ -9,8 +9,9 @@
  * calls, this thread only), so the kernel judges the work as it judges the user's own commands.
  * A failed switch back ends the daemon: a pool thread with the wrong rights cannot go on.
  *
- * One `share` (an identity, or NULL for the sandbox's own) has at most half of the pool at a time
- * when others wait; the rest of its jobs queue in order.
+ * One `share` (an identity, or NULL for the sandbox's own) has at most half of the pool at a time;
+ * the rest of its jobs queue in order, and shares take turns. NULL may have more while no other
+ * share waits.
  */
 #ifndef NK_BASE_JOB_H
 #define NK_BASE_JOB_H
@@ -34,6 +35,9 @@ struct nk_job {
     /* the pool's own */
     struct nk_jobs *jobs;
     struct nk_list link;
+    struct nk_list rest; /* of the first waiting job of a share: the others */
+    bool queued;         /* waits for its turn */
+    bool skip;           /* canceled while it waited */
     uv_work_t req;
 };
 

@@ -2,7 +2,8 @@
  * Strict JSON, read: a wall in front of cJSON, which is more forgiving than a contract may be.
  *
  * Refused before cJSON sees it: bytes after the value, duplicate keys, `\u0000`, lone surrogates,
- * bad UTF-8, control characters in strings, numbers that RFC 8259 does not allow, depth over 32.
+ * bad UTF-8, control characters in strings, numbers that RFC 8259 does not allow or of more than 63
+ * characters, depth over 32, more than NK_JSON_MAX_VALUES values.
  * A value is borrowed from its document, and dies with it.
  */
 #ifndef NK_BASE_JSON_H
@@ -26,6 +27,7 @@ enum nk_json_type {
 };
 
 #define NK_JSON_MAX_DEPTH 32
+#define NK_JSON_MAX_VALUES 131072 /* what a body costs in memory and time is bounded by it */
 
 /* NK_BAD_JSON with the byte offset and what is wrong there, or NK_OVERLOADED. */
 int nk_json_parse(const void *text, size_t len, struct nk_json **out_root, struct nk_err *err);
@@ -45,7 +47,7 @@ const char *nk_json_key(const struct nk_json *member);
 const struct nk_json *nk_json_get(const struct nk_json *object, const char *key); /* or NULL */
 
 /* Reading an object of the contract. A missing member leaves *out as it is and is no error; a JSON
- * null counts as missing only in nk_json_read_nullable. Each error is NK_BAD_REQUEST, names the
+ * null is not missing but of the wrong type. Each error is NK_BAD_REQUEST, names the
  * field and what it must be. */
 int nk_json_only(const struct nk_json *object, const char *const *names, size_t count,
                  struct nk_err *err); /* the first field that is not among `names` */
