@@ -32,8 +32,6 @@ int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **
     if (!r)
         return -ENOMEM;
     r->cfg = *cfg;
-    if (!nk_has(cfg->kernel, NK_MECH_MARK))
-        r->cfg.mark_first = 0;
     rc = nk_marks_init(&r->marks, r->cfg.mark_first, r->cfg.mark_last);
     if (rc == 0 && r->marks.count > 0) {
         r->scan_alive = calloc(r->marks.count, 1);
@@ -110,6 +108,15 @@ void nk_registry_close(struct nk_registry **slot)
     r->closing = true;
     uv_close((uv_handle_t *)&r->scan_timer, on_closed);
     uv_close((uv_handle_t *)&r->end_timer, on_closed);
+}
+
+void nk_registry_use_marks(struct nk_registry *r, bool use)
+{
+    if (use)
+        return;
+    nk_marks_fini(&r->marks);
+    free(r->scan_alive);
+    r->scan_alive = NULL;
 }
 
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o)

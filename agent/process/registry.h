@@ -55,6 +55,9 @@ int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **
 /* Every command must have ended (nk_registry_end_all). Memory goes when handles are closed. */
 void nk_registry_close(struct nk_registry **slot);
 
+/* The self-test is over: whether marks show in /proc. Before any command is started. */
+void nk_registry_use_marks(struct nk_registry *r, bool use);
+
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o /* borrowed until removed */);
 void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o); /* forgets its records */
 

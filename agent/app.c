@@ -1,0 +1,435 @@
+#include "app.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "app_setup.h"
+#include "base/clock.h"
+#include "base/job.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "process/confine.h"
+#include "process/reaper.h"
+#include "process/registry.h"
+
+#define DRAIN_MS 5000 /* for clients to take their last answers */
+
+struct probe_job {
+    struct nk_job job;
+    struct nk_kernel kernel; /* the pool thread's own copy */
+    uint32_t without;
+    struct nk_creds creds;
+};
+
+struct app {
+    const struct nk_config *cfg; /* borrowed: outlives the app */
+    uv_loop_t loop;
+    struct nk_user user;
+    struct nk_kernel kernel;
+    struct nk_filter filter;
+    char host[65];
+    char **env; /* owned */
+    struct nk_jobs *jobs;
+    struct nk_reaper *reaper;
+    struct nk_spawner *spawner;
+    struct nk_registry *registry;
+    struct nk_server *server;
+    struct nk_api api;
+    struct probe_job probe;
+    uv_signal_t signals[3];
+    unsigned signals_open;
+    uv_timer_t drain;
+    uv_prepare_t flush;
+    uv_poll_t log_poll;
+    bool drain_open, flush_open, log_polled, probing;
+};
+
+static void notify_ready(void)
+{
+    const char *path = nk_config_env("NOTIFY_SOCKET");
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    nk_auto_fd int fd = -1;
+    size_t len = path ? strlen(path) : 0;
+
+    if (len == 0 || len >= sizeof addr.sun_path)
+        return;
+    memcpy(addr.sun_path, path, len);
+    if (addr.sun_path[0] == '@')
+        addr.sun_path[0] = '\0';
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&addr,
+                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
+
+static void probe_work(struct nk_job *job)
+{
+    struct probe_job *p = NK_CONTAINER_OF(job, struct probe_job, job);
+
+    nk_probe_slow(&p->kernel, p->without, &p->creds);
+}
+
+static void probe_done(struct nk_job *job, bool canceled)
+{
+    struct probe_job *p = NK_CONTAINER_OF(job, struct probe_job, job);
+    struct app *a = NK_CONTAINER_OF(p, struct app, probe);
+
+    a->probing = false;
+    if (canceled)
+        return;
+    a->kernel = p->kernel;
+    nk_registry_use_marks(a->registry, nk_has(&a->kernel, NK_MECH_MARK));
+    notify_ready();
+    nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
+}
+
+static void start_probe(struct app *a)
+{
+    a->probing = true;
+    a->probe = (struct probe_job){.job = {.work = probe_work, .done = probe_done},
+                                  .kernel = a->kernel,
+                                  .without = a->cfg->without,
+                                  .creds = a->user.creds};
+    nk_job_submit(a->jobs, &a->probe.job);
+}
+
+static void on_log_writable(uv_poll_t *handle, int status, int events)
+{
+    (void)events;
+    if (status == 0)
+        nk_log_flush();
+    if (status != 0 || !nk_log_pending())
+        (void)uv_poll_stop(handle);
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct app *a = handle->data;
+
+    if (nk_log_pending() && a->log_polled)
+        (void)uv_poll_start(&a->log_poll, UV_WRITABLE, on_log_writable);
+}
+
+static void close_handles(struct app *a)
+{
+    for (unsigned i = 0; i < a->signals_open; i++)
+        uv_close((uv_handle_t *)&a->signals[i], NULL);
+    a->signals_open = 0;
+    if (a->drain_open)
+        uv_close((uv_handle_t *)&a->drain, NULL);
+    if (a->flush_open)
+        uv_close((uv_handle_t *)&a->flush, NULL);
+    if (a->log_polled)
+        uv_close((uv_handle_t *)&a->log_poll, NULL);
+    a->drain_open = a->flush_open = a->log_polled = false;
+}
+
+/* Services let go in the reverse order of their start; the loop ends when their handles are closed. */
+static void close_services(struct app *a)
+{
+    nk_server_close(&a->server);
+    nk_registry_close(&a->registry);
+    nk_spawner_close(&a->spawner);
+    nk_reaper_close(&a->reaper);
+    close_handles(a);
+}
+
+static void on_drained(void *ctx)
+{
+    close_services(ctx);
+}
+
+static void on_drain_over(uv_timer_t *timer)
+{
+    close_services(timer->data);
+}
+
+static void on_commands_over(void *ctx)
+{
+    struct app *a = ctx;
+
+    if (!a->server)
+        return;
+    (void)uv_timer_start(&a->drain, on_drain_over, DRAIN_MS, 0);
+    nk_server_drain(a->server, on_drained, a);
+}
+
+static void begin_end(struct app *a, enum nk_reason why)
+{
+    unsigned grace = a->api.ending ? 0 : (unsigned)a->cfg->grace_ms;
+
+    if (!a->server)
+        return;
+    a->api.ending = true;
+    nk_log_msg(NK_LOG_INFO, "ending", "no new work; running commands have %u ms", grace);
+    nk_registry_end_all(a->registry, why, grace, on_commands_over, a);
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    (void)signo;
+    begin_end(handle->data, NK_REASON_SHUTDOWN);
+}
+
+static void on_api_end(void *ctx)
+{
+    begin_end(ctx, NK_REASON_SHUTDOWN);
+}
+
+static int watch_signals(struct app *a)
+{
+    static const int ends[] = {SIGTERM, SIGINT, SIGQUIT};
+
+    for (size_t i = 0; i < NK_COUNT(ends); i++) {
+        int rc = uv_signal_init(&a->loop, &a->signals[i]);
+
+        if (rc == 0)
+            a->signals_open++;
+        if (rc == 0)
+            rc = uv_signal_start(&a->signals[i], on_signal, ends[i]);
+        if (rc < 0)
+            return rc;
+        a->signals[i].data = a;
+    }
+    return 0;
+}
+
+static int open_handles(struct app *a)
+{
+    int rc = uv_timer_init(&a->loop, &a->drain);
+
+    a->drain.data = a;
+    a->drain_open = rc == 0;
+    if (rc == 0)
+        rc = uv_prepare_init(&a->loop, &a->flush);
+    a->flush_open = rc == 0;
+    a->flush.data = a;
+    if (rc == 0)
+        rc = uv_prepare_start(&a->flush, on_prepare);
+    a->log_polled = uv_poll_init(&a->loop, &a->log_poll, nk_log_fd()) == 0;
+    return rc < 0 ? rc : watch_signals(a);
+}
+
+/* The threads of the pool, of the spawner and ours: no SIGPIPE, and SIGCHLD only to the reaper. */
+static void block_signals(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPIPE);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static int open_processes(struct app *a)
+{
+    const struct nk_config *cfg = a->cfg;
+    bool root = geteuid() == 0;
+    struct nk_registry_config rc = {
+        .loop = &a->loop,
+        .max_commands = (unsigned)cfg->max_commands,
+        .log_total = cfg->log_total,
+        .kernel = &a->kernel,
+        .mark_first = root ? (gid_t)cfg->mark_first : 0,
+        .mark_last = (gid_t)cfg->mark_last,
+    };
+    int res = nk_reaper_open(&a->loop, &a->reaper);
+
+    if (res == 0 && nk_has(&a->kernel, NK_MECH_SUBREAPER))
+        (void)nk_reaper_adopt(a->reaper);
+    if (res == 0)
+        res = nk_jobs_new(&a->loop, &a->jobs);
+    if (res == 0)
+        res = nk_spawner_open(
+            &(struct nk_spawner_config){.loop = &a->loop,
+                                        .kernel = &a->kernel,
+                                        .reaper = a->reaper,
+                                        .filter = a->filter.program ? &a->filter : NULL},
+            &a->spawner);
+    rc.jobs = a->jobs;
+    rc.reaper = a->reaper;
+    rc.spawner = a->spawner;
+    return res < 0 ? res : nk_registry_open(&rc, &a->registry);
+}
+
+static struct nk_api_settings api_settings(const struct app *a)
+{
+    const struct nk_config *cfg = a->cfg;
+
+    return (struct nk_api_settings){
+        .id = cfg->id ? cfg->id : a->host,
+        .auth = !cfg->no_auth,
+        .origins = (const char *const *)cfg->allow_origin.item,
+        .hosts = (const char *const *)cfg->allow_host.item,
+        .allow_users = (const char *const *)cfg->allow_user.item,
+        .env = (const char *const *)a->env,
+        .working_dir = cfg->writable.item[0],
+        .timeout_ms = cfg->timeout_ms,
+        .max_timeout_ms = cfg->max_timeout_ms,
+        .max_output = cfg->max_output,
+        .log_bytes = cfg->log_bytes,
+        .log_total = cfg->log_total,
+        .max_body = cfg->max_body,
+        .max_upload = cfg->max_upload,
+        .max_commands = (unsigned)cfg->max_commands,
+        .max_processes = (unsigned)cfg->max_processes,
+        .limits = {.nproc = cfg->nproc ? cfg->nproc : cfg->max_processes,
+                   .nofile_soft = cfg->nofile,
+                   .fsize = cfg->fsize,
+                   .memory = cfg->memory},
+        .grace_ms = (unsigned)cfg->grace_ms,
+    };
+}
+
+static void fill_api(struct app *a)
+{
+    struct nk_api *api = &a->api;
+
+    api->loop = &a->loop;
+    api->set = api_settings(a);
+    api->jobs = a->jobs;
+    api->processes = a->registry;
+    api->spawner = a->spawner;
+    api->reaper = a->reaper;
+    api->kernel = &a->kernel;
+    api->user = &a->user;
+    nk_id_new(api->instance);
+    api->created_wall_ms = nk_clock_wall_ms();
+    api->started_ms = nk_clock_mono_ms();
+    api->on_end = on_api_end;
+    api->on_end_ctx = a;
+}
+
+static int open_server(struct app *a)
+{
+    struct nk_server_config sc = {
+        .routes = nk_routes,
+        .route_count = nk_route_count,
+        .hooks = nk_api_hooks(&a->api),
+        .limits = {.header_max = NK_HEADER_MAX,
+                   .header_lines_max = NK_HEADER_LINES_MAX,
+                   .url_max = NK_URL_MAX,
+                   .chunk_line_max = NK_CHUNK_LINE_MAX,
+                   .json_max = a->cfg->max_body,
+                   .upload_max = a->cfg->max_upload,
+                   .conns_max = NK_CONNS_MAX,
+                   .conns_reserved = NK_CONNS_RESERVED,
+                   .header_ms = NK_HEADER_MS,
+                   .idle_ms = NK_IDLE_MS,
+                   .body_grace_ms = NK_BODY_GRACE_MS,
+                   .body_min_rate = NK_BODY_MIN_RATE,
+                   .write_stall_ms = NK_WRITE_STALL_MS},
+        .instance = a->api.instance,
+        .jobs = a->jobs,
+    };
+    int rc = nk_server_open(&a->loop, &sc, &a->server);
+
+    a->api.server = a->server;
+    return rc;
+}
+
+static int listen_all(struct app *a, struct nk_err *err)
+{
+    const struct nk_config *cfg = a->cfg;
+
+    if (cfg->socket && nk_server_listen_unix(a->server, cfg->socket, err) < 0)
+        return -1;
+    for (size_t i = 0; i < cfg->listen.count; i++) {
+        unsigned port;
+
+        if (nk_server_listen_tcp(a->server, cfg->listen.item[i], &port, err) < 0)
+            return -1;
+        nk_log_write(NK_LOG_INFO, "listening", NULL,
+                     (const struct nk_log_field[]){{"address", cfg->listen.item[i], 0},
+                                                   {"port", NULL, port},
+                                                   {NULL, NULL, 0}});
+    }
+    if (cfg->vsock)
+        return nk_server_listen_vsock(a->server, (unsigned)cfg->vsock, err);
+    return 0;
+}
+
+static int prepare(struct app *a, struct nk_err *err)
+{
+    const struct nk_config *cfg = a->cfg;
+
+    if (nk_app_setup_check(cfg, err) < 0 || nk_app_setup_user(cfg, &a->user, err) < 0 ||
+        nk_app_setup_roots(cfg, &a->user, err) < 0 ||
+        nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0)
+        return -1;
+    if (strcmp(cfg->seccomp, "off") != 0 && nk_confine_compile(&a->filter, err) < 0)
+        return -1;
+    a->env = nk_app_setup_env(cfg, &a->user);
+    if (!a->env)
+        return nk_fail(err, NK_OVERLOADED, "no memory");
+    if (gethostname(a->host, sizeof a->host - 1) < 0)
+        memcpy(a->host, "sandbox", sizeof "sandbox");
+    return 0;
+}
+
+static int start(struct app *a, struct nk_err *err)
+{
+    int rc;
+
+    nk_confine_daemon();
+    block_signals();
+    nk_probe_quick(&a->kernel, a->cfg->without);
+    rc = open_handles(a);
+    if (rc == 0)
+        rc = open_processes(a);
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot start");
+    fill_api(a);
+    rc = open_server(a);
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot start the endpoint");
+    if (listen_all(a, err) < 0)
+        return -1;
+    start_probe(a);
+    return 0;
+}
+
+static void warn(const struct app *a)
+{
+    if (a->cfg->no_auth)
+        nk_log_msg(NK_LOG_WARN, "no_auth", "--no-auth: whoever reaches the port may use it");
+    if (a->user.creds.uid == 0)
+        nk_log_msg(NK_LOG_WARN, "root", "commands run as root");
+    else if (a->user.creds.uid == geteuid())
+        nk_log_msg(NK_LOG_WARN, "same_uid", "commands run as nookd's own user");
+}
+
+int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
+{
+    struct app *a = calloc(1, sizeof *a);
+    int status = -1;
+    bool json = cfg->log_json >= 0 ? cfg->log_json != 0 : !isatty(STDERR_FILENO);
+
+    if (!a)
+        return nk_fail(err, NK_OVERLOADED, "no memory");
+    a->cfg = cfg;
+    nk_log_init(STDERR_FILENO, (enum nk_log_level)cfg->log_level, json);
+    if (prepare(a, err) == 0 && uv_loop_init(&a->loop) == 0) {
+        if (start(a, err) == 0) {
+            status = 0;
+            warn(a);
+        } else {
+            close_services(a);
+        }
+        (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+        nk_jobs_free(a->jobs);
+        (void)uv_loop_close(&a->loop);
+    }
+    nk_app_setup_free_env(a->env);
+    nk_confine_fini(&a->filter);
+    nk_log_fini();
+    free(a);
+    return status;
+}
