@@ -38,8 +38,10 @@ int nk_client_end_body(struct nk_client *c, struct nk_err *err);
 /* Reads to the end of the headers. */
 int nk_client_read_head(struct nk_client *c, int *out_status, struct nk_err *err);
 const char *nk_client_header(const struct nk_client *c, const char *name);
-/* Appends what has come of the body. *out_end: complete. A connection that ends before its body
- * does is an error. */
+/* The next nk_client_read_body gives what it has without waiting for the descriptor. */
+bool nk_client_pending(const struct nk_client *c);
+/* Waits once if nothing is pending and appends what has come of the body, which may be nothing.
+ * *out_end: complete. A connection that ends before its body does is an error. */
 int nk_client_read_body(struct nk_client *c, struct nk_buf *out, bool *out_end, struct nk_err *err);
 
 /* One call: whole body in, whole body out (at most `max` bytes). */

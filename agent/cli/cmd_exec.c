@@ -1,0 +1,226 @@
+#include "cli/cmd_exec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json_out.h"
+#include "base/scope.h"
+#include "base/utf8.h"
+#include "cli/args.h"
+#include "cli/exec_stream.h"
+#include "cli/out.h"
+#include "cli/verbs.h"
+
+/* What the daemon takes as a JSON body by default; standard input travels inside it as base64. */
+#define REQUEST_MAX (1024u * 1024u)
+
+const char nk_cmd_exec_help[] =
+    "usage: nookd exec [OPTIONS] [--] COMMAND [ARGS...]\n"
+    "\n"
+    "Runs COMMAND in the sandbox, prints its output as it comes, and ends with its exit status.\n"
+    "\n"
+    "  -i                 pass standard input on (a file or pipe, read to its end first)\n"
+    "  -t                 on a terminal (not supported yet)\n"
+    "  --cwd DIR          working directory\n"
+    "  --env NAME=VALUE   one more variable; may be repeated\n"
+    "  --timeout SECONDS  kill it after that time\n"
+    "  --detach           print its id once it has started and leave it running\n"
+    "  --socket PATH      the daemon's socket\n"
+    "\n"
+    "Exit status: the command's own, 128+N when signal N ended it; 126 when it cannot be run,\n"
+    "127 when it is not found, 125 when nookd itself failed, 130 after Ctrl-C.\n"
+    "\n"
+    "example: nookd exec --cwd /workspace -- sh -c 'ls -l; id'\n";
+
+struct exec_opts {
+    bool input, tty, detach;
+    const char *cwd, *timeout, *socket;
+    struct nk_args_list env;
+};
+
+static int read_opts(struct exec_opts *o, struct nk_args *args, char **argv, struct nk_err *err)
+{
+    const struct nk_args_opt table[] = {
+        {"--interactive", 'i', NK_ARGS_FLAG, &o->input},
+        {"--tty", 't', NK_ARGS_FLAG, &o->tty},
+        {"--cwd", 0, NK_ARGS_TEXT, &o->cwd},
+        {"--env", 0, NK_ARGS_LIST, &o->env},
+        {"--timeout", 0, NK_ARGS_TEXT, &o->timeout},
+        {"--detach", 0, NK_ARGS_FLAG, &o->detach},
+        {"--socket", 0, NK_ARGS_TEXT, &o->socket},
+    };
+
+    *args = (struct nk_args){.opts = table, .count = NK_COUNT(table), .command = true};
+    return nk_args_read(args, argv, err);
+}
+
+static int add_text(struct nk_json_out *out, const char *key, const char *s, struct nk_err *err)
+{
+    if (!nk_utf8_valid(s, strlen(s)))
+        return nk_fail(err, NK_BAD_REQUEST, "an argument is not UTF-8");
+    nk_json_out_str(out, key, s);
+    return 0;
+}
+
+static int add_command(struct nk_json_out *out, char **operand, struct nk_err *err)
+{
+    nk_json_out_open(out, "command", '[');
+    for (; *operand; operand++) {
+        if (add_text(out, NULL, *operand, err) < 0)
+            return -1;
+    }
+    nk_json_out_close(out, ']');
+    return 0;
+}
+
+/* Whether a later item sets the same variable: the last one counts, and JSON takes a key once. */
+static bool is_overridden(const struct nk_args_list *env, size_t i, size_t name_len)
+{
+    for (size_t j = i + 1; j < env->count; j++) {
+        if (strncmp(env->item[j], env->item[i], name_len + 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_env(struct nk_json_out *out, const struct nk_args_list *env, struct nk_err *err)
+{
+    if (env->count == 0)
+        return 0;
+    nk_json_out_open(out, "env", '{');
+    for (size_t i = 0; i < env->count; i++) {
+        const char *equals = strchr(env->item[i], '=');
+        nk_auto_free char *name = NULL;
+
+        if (!equals || equals == env->item[i])
+            return nk_fail(err, NK_BAD_REQUEST, "not of the form NAME=VALUE: --env %s",
+                           env->item[i]);
+        if (is_overridden(env, i, (size_t)(equals - env->item[i])))
+            continue;
+        name = strndup(env->item[i], (size_t)(equals - env->item[i]));
+        if (!name)
+            return nk_fail_sys(err, ENOMEM, "cannot build the request");
+        if (!nk_utf8_valid(name, strlen(name)))
+            return nk_fail(err, NK_BAD_REQUEST, "the name of a variable is not UTF-8");
+        if (add_text(out, name, equals + 1, err) < 0)
+            return -1;
+    }
+    nk_json_out_close(out, '}');
+    return 0;
+}
+
+static int add_timeout(struct nk_json_out *out, const char *text, struct nk_err *err)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !isfinite(seconds) || seconds <= 0)
+        return nk_fail(err, NK_BAD_REQUEST, "--timeout needs a number of seconds above 0, not %s",
+                       text);
+    nk_json_out_real(out, "timeout", seconds);
+    return 0;
+}
+
+/* How many bytes of input fit beside what the request holds already. */
+static size_t input_room(const struct nk_json_out *out)
+{
+    size_t used = nk_buf_left(out->buf) + sizeof ",\"stdin_base64\":\"\"}";
+
+    return used < REQUEST_MAX ? (REQUEST_MAX - used) / 4 * 3 : 0;
+}
+
+static int read_input(struct nk_buf *in, size_t max, struct nk_err *err)
+{
+    for (;;) {
+        uint8_t *room = nk_buf_reserve(in, 65536);
+        ssize_t n;
+
+        if (!room)
+            return nk_fail_sys(err, ENOMEM, "cannot keep standard input");
+        n = read(STDIN_FILENO, room, 65536);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return nk_fail_sys(err, errno, "cannot read standard input");
+        if (n == 0)
+            return 0;
+        nk_buf_commit(in, (size_t)n);
+        if (nk_buf_left(in) > max)
+            return nk_fail(err, NK_TOO_LARGE,
+                           "standard input is longer than the %zu bytes that fit into a request",
+                           max);
+    }
+}
+
+static int add_input(struct nk_json_out *out, struct nk_err *err)
+{
+    struct nk_buf in = {0};
+    int rc;
+
+    if (isatty(STDIN_FILENO))
+        return nk_fail(err, NK_NOT_SUPPORTED,
+                       "-i from a terminal is not supported yet: give it a file or a pipe");
+    rc = read_input(&in, input_room(out), err);
+    if (rc == 0)
+        nk_json_out_base64(out, "stdin_base64", nk_buf_front(&in), nk_buf_left(&in));
+    nk_buf_fini(&in);
+    return rc;
+}
+
+static int build(const struct exec_opts *o, char **operand, struct nk_buf *buf, struct nk_err *err)
+{
+    struct nk_json_out out = {.buf = buf};
+
+    nk_json_out_open(&out, NULL, '{');
+    if (add_command(&out, operand, err) < 0 || add_env(&out, &o->env, err) < 0)
+        return -1;
+    if (o->cwd && add_text(&out, "cwd", o->cwd, err) < 0)
+        return -1;
+    if (o->timeout && add_timeout(&out, o->timeout, err) < 0)
+        return -1;
+    if (o->detach)
+        nk_json_out_bool(&out, "detach", true);
+    if (o->input && add_input(&out, err) < 0)
+        return -1;
+    nk_json_out_close(&out, '}');
+    return buf->failed ? nk_fail_sys(err, ENOMEM, "cannot build the request") : 0;
+}
+
+static int run(const struct exec_opts *o, char **operand, const struct nk_cli_env *env)
+{
+    struct nk_buf request = {0};
+    struct nk_exec_stream stream = {
+        .env = env, .socket = o->socket, .request = &request, .detach = o->detach};
+    struct nk_err err;
+    int status;
+
+    if (o->tty)
+        return nk_out_fail_msg("-t is not supported yet: there is no terminal to give");
+    if (!*operand)
+        return nk_out_fail_msg("no command given (--help shows how)");
+    if (build(o, operand, &request, &err) < 0)
+        status = nk_out_fail(&err);
+    else
+        status = nk_exec_stream_run(&stream);
+    nk_buf_fini(&request);
+    return status;
+}
+
+int nk_cmd_exec(char **argv, const struct nk_cli_env *env)
+{
+    struct exec_opts o = {0};
+    struct nk_args args;
+    struct nk_err err;
+    int rc = read_opts(&o, &args, argv, &err);
+    int status;
+
+    if (rc != 0)
+        status = rc > 0 ? NK_VERBS_HELP : nk_out_fail(&err);
+    else
+        status = run(&o, args.operand, env);
+    nk_args_list_fini(&o.env);
+    return status;
+}

@@ -1,0 +1,21 @@
+/*
+ * Ctrl-C and TERM while a verb waits: read from a descriptor beside the others.
+ *
+ * Between open and close both are blocked (one that was ignored at the start stays ignored), and
+ * every wait of the verb goes through nk_interrupt_wait. One thread, one at a time.
+ */
+#ifndef NK_CLI_INTERRUPT_H
+#define NK_CLI_INTERRUPT_H
+
+struct nk_interrupt {
+    int fd; /* -1: none is open; waits then end by their own event alone */
+};
+
+int nk_interrupt_open(struct nk_interrupt *i); /* 0 or -errno */
+void nk_interrupt_close(struct nk_interrupt *i);
+
+/* 0: one of the poll events of `fd` came; 128 + N: signal N did; -ETIMEDOUT; -errno.
+ * `timeout_ms` -1 waits as long as it takes, for what a person holds up and can interrupt. */
+int nk_interrupt_wait(const struct nk_interrupt *i, int fd, short events, int timeout_ms);
+
+#endif

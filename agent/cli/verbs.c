@@ -1,0 +1,62 @@
+#include "cli/verbs.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "cli/cmd_call.h"
+#include "cli/cmd_exec.h"
+#include "cli/cmd_health.h"
+#include "cli/cmd_kill.h"
+#include "cli/cmd_logs.h"
+#include "cli/cmd_ps.h"
+#include "cli/out.h"
+
+#define BAD_USAGE 2
+
+static const struct nk_verb verbs[] = {
+    {"exec", "run a command and end with its exit status", nk_cmd_exec_help, nk_cmd_exec},
+    {"ps", "list processes", nk_cmd_ps_help, nk_cmd_ps},
+    {"logs", "print what a process wrote, and follow it", nk_cmd_logs_help, nk_cmd_logs},
+    {"kill", "send a signal to a process", nk_cmd_kill_help, nk_cmd_kill},
+    {"call", "make one raw call of the API", nk_cmd_call_help, nk_cmd_call},
+    {"health", "ask whether the daemon is well", nk_cmd_health_help, nk_cmd_health},
+};
+
+const struct nk_verb *nk_verbs_find(const char *name)
+{
+    for (size_t i = 0; i < NK_COUNT(verbs); i++) {
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+void nk_verbs_list(void)
+{
+    struct nk_buf out = {0};
+
+    for (size_t i = 0; i < NK_COUNT(verbs); i++)
+        nk_buf_add_fmt(&out, "  %-8s %s\n", verbs[i].name, verbs[i].line);
+    (void)nk_out_buf(&out);
+    nk_buf_fini(&out);
+}
+
+int nk_verbs_run(int argc, char **argv, const struct nk_cli_env *env)
+{
+    const struct nk_verb *verb = argc > 0 ? nk_verbs_find(argv[0]) : NULL;
+    int status;
+
+    if (!verb) {
+        (void)nk_out_fail_msg("no such verb: %s (nookd --help lists them)",
+                              argc > 0 ? argv[0] : "");
+        return BAD_USAGE;
+    }
+    /* A reader that went away is an error of write, so that connections are closed properly. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    status = verb->run(argv + 1, env);
+    if (status == NK_VERBS_HELP)
+        return nk_out_write(NULL, STDOUT_FILENO, verb->help, strlen(verb->help));
+    return status;
+}
