@@ -50,7 +50,8 @@ static int slurp(const char *path, char **out, size_t *out_len, struct nk_err *e
 static bool is_number_row(const struct nk_config_row *row)
 {
     return row->type == NK_CONFIG_COUNT || row->type == NK_CONFIG_BYTES ||
-           row->type == NK_CONFIG_TIME || row->type == NK_CONFIG_FD;
+           row->type == NK_CONFIG_TIME || row->type == NK_CONFIG_FD ||
+           row->type == NK_CONFIG_SIGNAL;
 }
 
 /* As the text that a flag would have; NULL where the JSON type does not fit the option. */

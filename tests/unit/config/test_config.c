@@ -1,76 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/log.h"
-#include "config.h"
-#include "config_table.h"
-
-static int load(const char *const *args, struct nk_config *out, struct nk_err *err)
-{
-    int argc = 0;
-
-    while (args[argc])
-        argc++;
-    return nk_config_load(argc, (char **)args, out, err);
-}
-
-#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define NO_ARGS ((const char *const[]){NULL})
-
-static void must_load(const char *const *args, struct nk_config *out)
-{
-    struct nk_err err = {0};
-    int rc = load(args, out, &err);
-
-    if (rc < 0)
-        print_error("%s\n", err.msg);
-    assert_int_equal(rc, 0);
-}
-
-/* Refused, in one line that holds `name`. */
-static void must_refuse(const char *const *args, const char *name)
-{
-    struct nk_config c;
-    struct nk_err err = {0};
-    int rc = load(args, &c, &err);
-
-    if (rc == 0)
-        nk_config_fini(&c);
-    assert_int_equal(rc, -1);
-    assert_int_equal(err.code, NK_BAD_REQUEST);
-    if (!strstr(err.msg, name))
-        print_error("\"%s\" does not name %s\n", err.msg, name);
-    assert_non_null(strstr(err.msg, name));
-    assert_null(strchr(err.msg, '\n'));
-}
-
-static char *write_file(const char *text)
-{
-    static const char template[] = "/tmp/test_config.XXXXXX";
-    char *path = strdup(template);
-    int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
-}
-
-static int fresh_environment(void **state)
-{
-    (void)state;
-    return clearenv();
-}
+#include "config_fixture.h"
 
 static void defaults_are_those_of_the_manual(void **state)
 {
@@ -209,42 +137,6 @@ static void every_option_of_the_manual_is_there(void **state)
     assert_int_equal(nk_config_table_count, NK_COUNT(names));
 }
 
-static void numbers_take_their_units(void **state)
-{
-    struct nk_config c;
-
-    (void)state;
-    must_load(ARGS("--max-output", "64KiB", "--fsize", "2G", "--max-upload", "none", "--nproc",
-                   "none", "--grace", "0", "--ttl", "0.0001", "--parent-death", "SIGINT"),
-              &c);
-    assert_int_equal(c.max_output, 65536);
-    assert_true(c.fsize == 2ull << 30);
-    assert_int_equal(c.nproc, 0);
-    assert_int_equal(c.grace_ms, 0);
-    assert_int_equal(c.ttl_ms, 1);
-    assert_int_equal(c.parent_death, 2);
-    nk_config_fini(&c);
-}
-
-static void choices_and_masks_become_numbers(void **state)
-{
-    struct nk_config c;
-
-    (void)state;
-    must_load(ARGS("--without", "openat2,pidfd", "--signals", "child", "--on-main-exit", "leave",
-                   "--log-level", "error", "--log-format", "json", "--socket", "none", "--listen",
-                   "127.0.0.1:1", "--network-enforced-by", "outside"),
-              &c);
-    assert_int_equal(c.without, 1 | 4);
-    assert_true(c.signals_child);
-    assert_true(c.main_exit_leave);
-    assert_true(c.network_outside);
-    assert_int_equal(c.log_level, NK_LOG_ERROR);
-    assert_int_equal(c.log_json, 1);
-    assert_null(c.socket);
-    nk_config_fini(&c);
-}
-
 static void what_follows_two_dashes_is_the_program(void **state)
 {
     const char *const *args = ARGS("--id", "x", "--", "sleep", "--id");
@@ -281,71 +173,6 @@ static void variables_of_a_service_of_our_name_are_not_options(void **state)
     setenv("NOOKD_PORT_80_TCP_ADDR", "10.0.0.1", 1);
     must_load(NO_ARGS, &c);
     nk_config_fini(&c);
-}
-
-static void malformed_values_are_refused_and_named(void **state)
-{
-    static const char *const bad[][2] = {
-        {"--listen", "localhost:80"},
-        {"--listen", "127.0.0.1"},
-        {"--listen", "127.0.0.1:65536"},
-        {"--listen", "::1:80"},
-        {"--listen", "[::1:80"},
-        {"--socket", "api.sock"},
-        {"--writable", "/a/../b"},
-        {"--writable", ""},
-        {"--vsock", "0"},
-        {"--token-fd", "x"},
-        {"--no-auth", "--listen"},
-        {"--allow-host", "a:80"},
-        {"--allow-origin", "example"},
-        {"--user", "a b"},
-        {"--user", "1:"},
-        {"--id", "a/b"},
-        {"--uid-range", "9-8"},
-        {"--uid-range", "0-8"},
-        {"--uid-range", "5"},
-        {"--max-commands", "0"},
-        {"--max-commands", "-1"},
-        {"--max-commands", "1x"},
-        {"--timeout", "0"},
-        {"--timeout", "-1"},
-        {"--timeout", "nan"},
-        {"--timeout", "1e9"},
-        {"--timeout", "1."},
-        {"--timeout", "99999999999999999999"},
-        {"--max-body", "1"},
-        {"--max-output", "8X"},
-        {"--max-output", "8MB"},
-        {"--fsize", "18446744073709551616"},
-        {"--network", "example.org"},
-        {"--network", "a:1,,b:2"},
-        {"--network-enforced-by", "me"},
-        {"--env", "A"},
-        {"--env", "1A=x"},
-        {"--env", "=x"},
-        {"--seccomp", "on"},
-        {"--without", "openat3"},
-        {"--without", "openat2,"},
-        {"--signals", "both"},
-        {"--map-signal", "TERM"},
-        {"--map-signal", "TERM:NOPE"},
-        {"--map-signal", "0:TERM"},
-        {"--parent-death", "NOPE"},
-        {"--pass-fd", "2"},
-        {"--log-level", "loud"},
-        {"--config", "/nonexistent.json"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NK_COUNT(bad); i++) {
-        bool joined = strcmp(bad[i][0], "--no-auth") == 0;
-
-        if (joined)
-            must_refuse(ARGS("--no-auth=perhaps"), "--no-auth");
-        else
-            must_refuse(ARGS(bad[i][0], bad[i][1]), bad[i][0]);
-    }
 }
 
 static void bad_files_are_refused_and_named(void **state)
@@ -427,34 +254,6 @@ static void a_stronger_source_decides_which_token_counts(void **state)
     must_refuse(NO_ARGS, "NOOKD_TOKEN");
 }
 
-static void an_open_address_needs_a_token(void **state)
-{
-    struct nk_config c;
-
-    (void)state;
-    must_refuse(ARGS("--listen", "0.0.0.0:80"), "--listen 0.0.0.0:80");
-    must_refuse(ARGS("--listen", "[::]:80"), "--listen [::]:80");
-    must_refuse(ARGS("--listen", "[::2]:80"), "token");
-    must_refuse(ARGS("--vsock", "80"), "--vsock");
-    must_refuse(ARGS("--listen", "0.0.0.0:80", "--token-file", "/t", "--no-auth"), "--no-auth");
-    must_refuse(ARGS("--socket", "none"), "--socket");
-    must_load(ARGS("--listen", "127.3.2.1:80", "--listen", "[::1]:80", "--listen",
-                   "[::ffff:127.0.0.1]:80", "--no-auth"),
-              &c);
-    nk_config_fini(&c);
-    must_load(ARGS("--listen", "0.0.0.0:80", "--vsock", "80", "--token-file", "/t"), &c);
-    assert_true(c.token_given);
-    nk_config_fini(&c);
-}
-
-static void options_that_contradict_each_other_are_refused(void **state)
-{
-    (void)state;
-    must_refuse(ARGS("--timeout", "10", "--max-timeout", "5"), "--timeout");
-    must_refuse(ARGS("--ttl", "10", "--max-ttl", "5"), "--ttl");
-    must_refuse(ARGS("--identities", "--uid-range", "60000-60001"), "--uid-range");
-}
-
 /* --print-config of `args`, in memory that the caller frees. */
 static char *printed(const char *const *args)
 {
@@ -509,22 +308,17 @@ int main(void)
         cmocka_unit_test_setup(file_may_be_named_by_a_variable, fresh_environment),
         cmocka_unit_test_setup(a_repeated_flag_collects_and_replaces_the_default,
                                fresh_environment),
-        cmocka_unit_test(every_row_has_an_own_name_flag_and_variable),
-        cmocka_unit_test(every_option_of_the_manual_is_there),
-        cmocka_unit_test_setup(numbers_take_their_units, fresh_environment),
-        cmocka_unit_test_setup(choices_and_masks_become_numbers, fresh_environment),
+        cmocka_unit_test_setup(every_row_has_an_own_name_flag_and_variable, fresh_environment),
+        cmocka_unit_test_setup(every_option_of_the_manual_is_there, fresh_environment),
         cmocka_unit_test_setup(what_follows_two_dashes_is_the_program, fresh_environment),
         cmocka_unit_test_setup(an_unknown_option_is_named, fresh_environment),
         cmocka_unit_test_setup(variables_of_a_service_of_our_name_are_not_options,
                                fresh_environment),
-        cmocka_unit_test_setup(malformed_values_are_refused_and_named, fresh_environment),
         cmocka_unit_test_setup(bad_files_are_refused_and_named, fresh_environment),
         cmocka_unit_test_setup(a_malformed_variable_is_named_as_a_variable, fresh_environment),
         cmocka_unit_test_setup(the_token_variable_is_wiped_in_place, fresh_environment),
         cmocka_unit_test_setup(the_token_is_wiped_also_when_the_start_fails, fresh_environment),
         cmocka_unit_test_setup(a_stronger_source_decides_which_token_counts, fresh_environment),
-        cmocka_unit_test_setup(an_open_address_needs_a_token, fresh_environment),
-        cmocka_unit_test_setup(options_that_contradict_each_other_are_refused, fresh_environment),
         cmocka_unit_test_setup(the_printed_configuration_reads_back_as_itself, fresh_environment),
     };
 
