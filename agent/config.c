@@ -188,7 +188,7 @@ static int set_from_file(void *ctx, const struct nk_config_row *row, const char 
 static int find_config_flag(struct loader *l, const struct flag *f, struct nk_err *err)
 {
     (void)err;
-    if (f->row->type == NK_CONFIG_FILE)
+    if (f->row && f->row->type == NK_CONFIG_FILE)
         l->c->config_file = f->value;
     return 0;
 }

@@ -76,7 +76,6 @@ void nk_config_fini(struct nk_config *c);
 
 /* The only reader of the environment; NULL where absent. */
 const char *nk_config_env(const char *name);
-extern char **environ;
 
 void nk_config_print_help(void);
 int nk_config_print_json(const struct nk_config *c); /* --print-config */

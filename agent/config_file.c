@@ -20,11 +20,12 @@ struct reader {
 static int slurp(const char *path, char **out, size_t *out_len, struct nk_err *err)
 {
     nk_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    nk_auto_free char *text = malloc(NK_CONFIG_FILE_MAX + 1);
+    nk_auto_free char *text = NULL;
     size_t len = 0;
 
     if (fd < 0)
         return nk_fail(err, NK_BAD_REQUEST, "--config: cannot open %s: %s", path, strerror(errno));
+    text = malloc(NK_CONFIG_FILE_MAX + 1);
     if (!text)
         return nk_fail(err, NK_OVERLOADED, "--config: no memory");
     while (len <= NK_CONFIG_FILE_MAX) {
