@@ -8,6 +8,7 @@
 #ifndef NK_PROCESS_CONFINE_H
 #define NK_PROCESS_CONFINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +28,12 @@ void nk_confine_fini(struct nk_filter *f);
 /* no_new_privs, then the filter, on the calling thread only. Raw: usable between clone and exec.
  * 0 or -errno. */
 NK_RAW int nk_confine_apply(const struct nk_filter *f);
-/* Empties all capability sets of the calling thread that can be emptied. Raw. 0 or -errno. */
+/* Empties the calling thread's effective, permitted, inheritable and ambient sets. Raw. 0 or -errno. */
 NK_RAW int nk_confine_drop_caps(void);
+/* Empties its bounding set, which needs CAP_SETPCAP and so comes before the ids are given up; what
+ * the thread has stays, what it executes gets nothing. Raw. 0, or the last -errno. */
+NK_RAW int nk_confine_drop_bounding(void);
+NK_RAW bool nk_confine_bounded(void); /* the bounding set is empty */
 /* The daemon: keeps CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP, drops the rest, dumpable
  * off, core limit 0. Best effort; as root only the first. */
 void nk_confine_daemon(void);

@@ -20,12 +20,12 @@
 #include "base/creds.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "process/reaper.h"
 
 #define NK_SPAWN_DEADLINE_MS 2000
 
 struct nk_spawner;
 struct nk_kernel;
-struct nk_reaper;
 struct nk_filter; /* process/confine.h: the compiled seccomp program */
 
 enum nk_spawn_step { /* where a start failed; the wire's `stage` */
@@ -72,11 +72,11 @@ struct nk_spawn {
     void (*done)(struct nk_spawn *s, pid_t pid, const struct nk_err *err);
     /* the spawner's own */
     struct nk_list link;
+    struct nk_reaper_start start; /* its pid is there before the child runs */
     uint64_t deadline_ms;
-    pid_t pid; /* written by the kernel (CLONE_PARENT_SETTID) before the child runs */
-    int step;
+    int step; /* enum nk_spawn_step, where it failed */
     int sys;
-    bool killed;
+    bool killed; /* by the watchdog, or by somebody before its exec */
 };
 
 struct nk_spawner_config {
@@ -90,5 +90,9 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
 void nk_spawner_close(struct nk_spawner **slot); /* no start may be under way */
 void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s);
 unsigned nk_spawner_pending(const struct nk_spawner *sp);
+
+/* The self-test: `fn` (raw, see child.h) runs in a throw-away child on our memory while the caller
+ * waits. Its result (0 to 255), -1 when a signal ended it, or another -errno. */
+int nk_spawn_probe(int (*fn)(void *arg), void *arg);
 
 #endif

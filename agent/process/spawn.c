@@ -1,0 +1,332 @@
+#include "process/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+#include "process/child.h"
+#include "process/probe.h"
+#include "process/starters.h"
+
+#define WATCH_MS 250 /* how often the watchdog looks once a start is late */
+
+struct nk_spawner {
+    struct nk_spawner_config cfg;
+    struct nk_starters starters;
+    uv_async_t over;  /* starts in threads are over */
+    uv_idle_t soon;   /* starts that ended on the loop are told in its next turn */
+    uv_timer_t watch; /* the watchdog: active while a thread has work */
+    struct nk_list ended;
+    unsigned pending;
+    unsigned open_handles;
+    bool close_range;
+    int oom_score_adj; /* our own */
+};
+
+static const char *const step_names[NK_STEP_COUNT] = {
+    [NK_STEP_NONE] = "none",
+    [NK_STEP_CLONE] = "clone",
+    [NK_STEP_SETSID] = "setsid",
+    [NK_STEP_TTY] = "tty",
+    [NK_STEP_STDIO] = "stdio",
+    [NK_STEP_RLIMIT] = "rlimit",
+    [NK_STEP_SETGROUPS] = "setgroups",
+    [NK_STEP_SETGID] = "setgid",
+    [NK_STEP_SETUID] = "setuid",
+    [NK_STEP_VERIFY] = "verify",
+    [NK_STEP_CHDIR] = "chdir",
+    [NK_STEP_CONFINE] = "confine",
+    [NK_STEP_FDS] = "fds",
+    [NK_STEP_EXEC] = "exec",
+};
+
+const char *nk_spawn_step_name(enum nk_spawn_step step)
+{
+    return step >= 0 && step < NK_STEP_COUNT ? step_names[step] : "none";
+}
+
+/* The caller waits until the child has executed or is gone, with every signal blocked: a handler in
+ * the child would run on our memory. The child's system calls write our thread's errno. */
+static int run_child(int (*fn)(void *arg), void *arg, char *stack, int flags, pid_t *out_pid)
+{
+    uint64_t all = UINT64_MAX, old = 0;
+    int saved = errno;
+    int rc;
+
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    rc = clone(fn, stack + NK_STARTER_STACK, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | flags,
+               arg, out_pid);
+    if (rc < 0)
+        rc = -errno;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    errno = saved;
+    return rc < 0 ? rc : 0;
+}
+
+int nk_spawn_probe(int (*fn)(void *arg), void *arg)
+{
+    char *stack = nk_starter_stack_new();
+    pid_t pid = 0;
+    int rc;
+
+    if (!stack)
+        return -ENOMEM;
+    rc = run_child(fn, arg, stack, 0, &pid);
+    nk_starter_stack_free(stack);
+    return rc < 0 ? rc : nk_reaper_take_probe(pid);
+}
+
+static const char *find_path(const char *const *envp)
+{
+    for (; *envp; envp++) {
+        if (strncmp(*envp, "PATH=", 5) == 0)
+            return *envp + 5;
+    }
+    return NULL;
+}
+
+/* One descriptor may be given twice. */
+static void close_stdio(struct nk_spawn *s)
+{
+    for (int i = 0; i < 3; i++) {
+        for (int j = i + 1; j < 3; j++) {
+            if (s->stdio[j] == s->stdio[i])
+                s->stdio[j] = -1;
+        }
+        nk_close_fd(&s->stdio[i]);
+    }
+}
+
+static void set_outcome(struct nk_starter *st, struct nk_spawn *s, bool reached)
+{
+    struct nk_child_failure failure;
+
+    if (read(st->status[0], &failure, sizeof failure) == sizeof failure) {
+        s->step = failure.step;
+        s->sys = failure.sys;
+    } else if (!reached) {
+        s->killed = true;
+    }
+}
+
+static void start_child(struct nk_starter *st, struct nk_spawn *s)
+{
+    const struct nk_spawner *sp = NK_CONTAINER_OF(st->all, struct nk_spawner, starters);
+    struct nk_child child = {
+        .spawn = s,
+        .filter = sp->cfg.filter,
+        .path = find_path(s->envp),
+        .status_fd = st->status[1],
+        .confine = !st->confined,
+        .bounded = st->bounded,
+        .close_range = sp->close_range,
+        .raise_oom = s->oom_score_adj >= 0 && s->oom_score_adj > sp->oom_score_adj,
+    };
+    int rc;
+
+    nk_starter_begin(st, s);
+    rc = run_child(nk_child_run, &child, st->stack, SIGCHLD, (pid_t *)&s->start.pid);
+    nk_starter_end(st);
+    if (rc < 0) {
+        s->step = NK_STEP_CLONE;
+        s->sys = -rc;
+    } else {
+        set_outcome(st, s, child.reached);
+    }
+    close_stdio(s);
+}
+
+static bool is_shortage(int sys)
+{
+    return sys == EAGAIN || sys == ENOMEM || sys == EMFILE || sys == ENFILE;
+}
+
+/* False: it runs. */
+static bool fill_error(const struct nk_spawn *s, struct nk_err *err)
+{
+    if (s->killed) {
+        (void)nk_fail(err, NK_OVERLOADED, "the start of the program was not through in time");
+        return true;
+    }
+    if (s->step == NK_STEP_NONE)
+        return false;
+    (void)nk_fail(err, is_shortage(s->sys) ? NK_OVERLOADED : NK_EXEC_FAILED,
+                  "cannot start the program: %s: %s", nk_spawn_step_name(s->step),
+                  strerror(s->sys));
+    err->sys = s->sys;
+    err->stage = nk_spawn_step_name(s->step);
+    return true;
+}
+
+static void finish(struct nk_spawner *sp, struct nk_spawn *s)
+{
+    struct nk_reaper_start start;
+    struct nk_err err = {0};
+    bool failed = fill_error(s, &err);
+
+    if (--sp->pending == 0)
+        (void)uv_timer_stop(&sp->watch);
+    nk_reaper_settle(sp->cfg.reaper, &s->start);
+    start = s->start;
+    s->done(s, failed ? 0 : start.pid, failed ? &err : NULL);
+    nk_reaper_deliver(sp->cfg.reaper, &start);
+}
+
+static void finish_all(struct nk_spawner *sp, struct nk_list *list)
+{
+    while (!nk_list_empty(list)) {
+        struct nk_spawn *s = nk_list_entry(list->next, struct nk_spawn, link);
+
+        nk_list_remove(&s->link);
+        finish(sp, s);
+    }
+}
+
+static void on_over(uv_async_t *handle)
+{
+    struct nk_spawner *sp = handle->data;
+    struct nk_list list;
+
+    nk_list_init(&list);
+    nk_starters_take(&sp->starters, &list);
+    finish_all(sp, &list);
+}
+
+/* Those that end while these are told wait for the turn after. */
+static void on_soon(uv_idle_t *handle)
+{
+    struct nk_spawner *sp = handle->data;
+    struct nk_list list;
+
+    (void)uv_idle_stop(handle);
+    nk_list_init(&list);
+    while (!nk_list_empty(&sp->ended)) {
+        struct nk_list *first = sp->ended.next;
+
+        nk_list_remove(first);
+        nk_list_append(&list, first);
+    }
+    finish_all(sp, &list);
+}
+
+static void tell_soon(struct nk_spawner *sp, struct nk_spawn *s)
+{
+    nk_list_append(&sp->ended, &s->link);
+    (void)uv_idle_start(&sp->soon, on_soon);
+}
+
+static void refuse(struct nk_spawner *sp, struct nk_spawn *s)
+{
+    s->step = NK_STEP_CLONE;
+    s->sys = EAGAIN;
+    close_stdio(s);
+    tell_soon(sp, s);
+}
+
+static void on_watch(uv_timer_t *handle)
+{
+    struct nk_spawner *sp = handle->data;
+    struct nk_list list;
+
+    nk_list_init(&list);
+    nk_starters_expire(&sp->starters, &list);
+    while (!nk_list_empty(&list)) {
+        struct nk_spawn *s = nk_list_entry(list.next, struct nk_spawn, link);
+
+        nk_list_remove(&s->link);
+        refuse(sp, s);
+    }
+}
+
+void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s)
+{
+    bool here = sp->pending == 0 && nk_reaper_childless(sp->cfg.reaper);
+
+    s->step = NK_STEP_NONE;
+    s->sys = 0;
+    s->killed = false;
+    sp->pending++;
+    nk_reaper_expect(sp->cfg.reaper, &s->start);
+    if (here) {
+        nk_starters_guard(&sp->starters);
+        start_child(&sp->starters.own, s);
+        tell_soon(sp, s);
+    } else if (!nk_starters_put(&sp->starters, s)) {
+        refuse(sp, s);
+    } else if (!uv_is_active((uv_handle_t *)&sp->watch)) {
+        (void)uv_timer_start(&sp->watch, on_watch, NK_SPAWN_DEADLINE_MS, WATCH_MS);
+    }
+}
+
+unsigned nk_spawner_pending(const struct nk_spawner *sp)
+{
+    return sp->pending;
+}
+
+static int own_oom_score(void)
+{
+    nk_auto_fd int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    char text[16] = "";
+
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+        return 0;
+    return (int)strtol(text, NULL, 10);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct nk_spawner *sp = handle->data;
+
+    if (--sp->open_handles == 0)
+        free(sp);
+}
+
+int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out)
+{
+    struct nk_spawner *sp = calloc(1, sizeof *sp);
+    int rc;
+
+    if (!sp)
+        return -ENOMEM;
+    sp->cfg = *cfg;
+    sp->close_range = nk_has(cfg->kernel, NK_MECH_CLOSE_RANGE);
+    sp->oom_score_adj = own_oom_score();
+    nk_list_init(&sp->ended);
+    rc = nk_starters_init(&sp->starters, start_child, &sp->over, cfg->filter);
+    if (rc < 0)
+        goto no_starters;
+    rc = uv_async_init(cfg->loop, &sp->over, on_over);
+    if (rc < 0)
+        goto no_async;
+    (void)uv_idle_init(cfg->loop, &sp->soon);
+    (void)uv_timer_init(cfg->loop, &sp->watch);
+    sp->over.data = sp->soon.data = sp->watch.data = sp;
+    sp->open_handles = 3;
+    *out = sp;
+    return 0;
+
+no_async:
+    nk_starters_fini(&sp->starters);
+no_starters:
+    free(sp);
+    return rc;
+}
+
+void nk_spawner_close(struct nk_spawner **slot)
+{
+    struct nk_spawner *sp = *slot;
+
+    if (!sp)
+        return;
+    *slot = NULL;
+    nk_starters_fini(&sp->starters);
+    uv_close((uv_handle_t *)&sp->over, on_closed);
+    uv_close((uv_handle_t *)&sp->soon, on_closed);
+    uv_close((uv_handle_t *)&sp->watch, on_closed);
+}
