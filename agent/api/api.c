@@ -6,15 +6,6 @@
 #include "base/log.h"
 #include "http/request.h"
 
-static void on_problem(struct nk_req *req, const struct nk_err *err)
-{
-    if (err->code == NK_METHOD_NOT_ALLOWED || err->code == NK_NOT_FOUND) {
-        if (nk_gate_preflight(req))
-            return;
-    }
-    nk_problem_reply(req, err);
-}
-
 /* Probes come by the second and say nothing: only those who debug want them in the log. */
 static enum nk_log_level level_of(const struct nk_req *req)
 {
@@ -46,7 +37,7 @@ struct nk_http_hooks nk_api_hooks(struct nk_api *api)
 {
     return (struct nk_http_hooks){
         .gate = nk_gate_check,
-        .problem = on_problem,
+        .problem = nk_problem_reply,
         .finished = on_finished,
         .app = api,
     };

@@ -199,28 +199,8 @@ static int check_row(const struct nk_req *req, const struct nk_api *api, struct 
     return 0;
 }
 
-int nk_gate_check(struct nk_req *req, struct nk_err *err)
+static void answer_preflight(struct nk_req *req)
 {
-    const struct nk_api *api = nk_req_app(req);
-    const char *origin = allowed_origin(req, api);
-
-    /* Also on refusals: the page of an allowed origin may read why. */
-    if (origin)
-        add_cors(req, origin);
-    /* A preflight carries no token by design; it is answered in the place of a 405. */
-    if (nk_req_method(req) == NK_OPTIONS && origin)
-        return check_place(req, api, origin, err);
-    if (check_token(req, api, err) < 0)
-        return -1;
-    if (check_place(req, api, origin, err) < 0)
-        return -1;
-    return check_row(req, api, err);
-}
-
-bool nk_gate_preflight(struct nk_req *req)
-{
-    if (nk_req_method(req) != NK_OPTIONS || !allowed_origin(req, nk_req_app(req)))
-        return false;
     nk_reply_header(req, "Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE");
     nk_reply_header(req, "Access-Control-Allow-Headers",
                     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, "
@@ -228,5 +208,24 @@ bool nk_gate_preflight(struct nk_req *req)
                     "X-Runbox-Namespace, X-Runbox-Principal");
     nk_reply_header(req, "Access-Control-Max-Age", "600");
     nk_reply_empty(req, 204);
-    return true;
+}
+
+int nk_gate_check(struct nk_req *req, struct nk_err *err)
+{
+    const struct nk_api *api = nk_req_app(req);
+    const char *origin = allowed_origin(req, api);
+    bool preflight = origin && nk_req_method(req) == NK_OPTIONS;
+
+    /* Also on refusals: the page of an allowed origin may read why. */
+    if (origin)
+        add_cors(req, origin);
+    /* A preflight carries no token by design. */
+    if (!preflight && check_token(req, api, err) < 0)
+        return -1;
+    if (check_place(req, api, origin, err) < 0)
+        return -1;
+    if (!preflight)
+        return check_row(req, api, err);
+    answer_preflight(req);
+    return 0;
 }

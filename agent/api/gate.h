@@ -13,11 +13,9 @@
 
 struct nk_req;
 
-/* The server's `gate` hook. 0, or -1 with the answer. */
+/* The server's `gate` hook. 0, or -1 with what is wrong. OPTIONS from an allowed origin is answered
+ * here. */
 int nk_gate_check(struct nk_req *req, struct nk_err *err);
-
-/* The answer to OPTIONS from an allowed origin; true: it was one, and it was answered. */
-bool nk_gate_preflight(struct nk_req *req);
 
 /* `host` of a Host header, port and all: an address, localhost, or one of `names` (NULL-ended). */
 bool nk_gate_host_allowed(const char *host, const char *const *names);

@@ -124,7 +124,8 @@ static void bytes_that_are_no_text_are_repaired_in_messages(void **state)
     struct nk_req req;
 
     (void)state;
-    (void)nk_fail(&err, NK_BAD_PATH, "no \xff here \xe2\x82");
+    (void)nk_fail(&err, NK_BAD_PATH, "%s", "");
+    (void)snprintf(err.msg, sizeof err.msg, "no \xff here \xe2\x82");
     req = answer(&err);
     assert_non_null(strstr(req.body, "\"no \xef\xbf\xbd here \xef\xbf\xbd\""));
 }
