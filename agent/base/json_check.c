@@ -204,13 +204,14 @@ static void value_is_over(struct scan *s)
 static int close_level(struct scan *s)
 {
     const struct level *level = &s->levels[--s->depth];
-    const uint8_t *twice = level->object ? nk_json_keys_close(&s->keys, level->first_key) : NULL;
+    const uint8_t *twice = NULL;
+    int rc = level->object ? nk_json_keys_close(&s->keys, level->first_key, &twice) : 0;
 
-    if (twice)
+    if (rc == -EEXIST)
         return refuse(s, (size_t)(twice - s->text) - 1, "the key is there twice");
     s->at++;
     value_is_over(s);
-    return 0;
+    return rc;
 }
 
 static int scan_value(struct scan *s)

@@ -9,6 +9,7 @@
 
 #define FEW 8 /* up to here every pair is compared */
 #define FNV_PRIME UINT64_C(0x100000001b3)
+#define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* the high bits of the product depend on all bits */
 
 struct cursor {
     const uint8_t *at, *end;
@@ -85,27 +86,21 @@ static uint64_t hash(const struct nk_json_keys *k, const uint8_t *text, size_t l
     return h;
 }
 
-static int compare_text(const struct nk_json_key *a, const struct nk_json_key *b)
+static bool same_text(const struct nk_json_key *a, const struct nk_json_key *b)
 {
     struct cursor x = {a->text, a->text + a->len};
     struct cursor y = {b->text, b->text + b->len};
 
     while (x.at < x.end && y.at < y.end) {
-        uint32_t p = next_char(&x), q = next_char(&y);
-
-        if (p != q)
-            return p < q ? -1 : 1;
+        if (next_char(&x) != next_char(&y))
+            return false;
     }
-    return (x.at < x.end) - (y.at < y.end);
+    return x.at == x.end && y.at == y.end;
 }
 
-static int compare(const void *left, const void *right)
+static bool same(const struct nk_json_key *a, const struct nk_json_key *b)
 {
-    const struct nk_json_key *a = left, *b = right;
-
-    if (a->hash != b->hash)
-        return a->hash < b->hash ? -1 : 1;
-    return compare_text(a, b);
+    return a->hash == b->hash && same_text(a, b);
 }
 
 void nk_json_keys_init(struct nk_json_keys *k)
@@ -147,37 +142,56 @@ int nk_json_keys_add(struct nk_json_keys *k, const uint8_t *text, size_t len)
     return 0;
 }
 
-static const uint8_t *later(const struct nk_json_key *a, const struct nk_json_key *b)
-{
-    return a->text > b->text ? a->text : b->text;
-}
-
-static const uint8_t *find_pairwise(const struct nk_json_key *keys, size_t n)
+static int find_pairwise(const struct nk_json_key *keys, size_t n, const uint8_t **out_twice)
 {
     for (size_t i = 1; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (compare(keys + i, keys + j) == 0)
-                return later(keys + i, keys + j);
+            if (same(keys + i, keys + j)) {
+                *out_twice = keys[i].text;
+                return -EEXIST;
+            }
         }
     }
-    return NULL;
+    return 0;
 }
 
-static const uint8_t *find_sorted(struct nk_json_key *keys, size_t n)
+/* `slots` is a table of 1 << bits numbers of keys, counted from 1; 0 is free. */
+static int find_hashed(const struct nk_json_key *keys, size_t n, uint32_t *slots, unsigned bits,
+                       const uint8_t **out_twice)
 {
-    qsort(keys, n, sizeof *keys, compare);
-    for (size_t i = 1; i < n; i++) {
-        if (compare(keys + i - 1, keys + i) == 0)
-            return later(keys + i - 1, keys + i);
+    size_t mask = ((size_t)1 << bits) - 1;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t at = (size_t)((keys[i].hash * SPREAD) >> (64 - bits));
+
+        for (; slots[at]; at = (at + 1) & mask) {
+            if (same(keys + i, keys + slots[at] - 1)) {
+                *out_twice = keys[i].text;
+                return -EEXIST;
+            }
+        }
+        slots[at] = (uint32_t)(i + 1);
     }
-    return NULL;
+    return 0;
 }
 
-const uint8_t *nk_json_keys_close(struct nk_json_keys *k, size_t first)
+int nk_json_keys_close(struct nk_json_keys *k, size_t first, const uint8_t **out_twice)
 {
-    struct nk_json_key *keys = k->item + first;
+    const struct nk_json_key *keys = k->item + first;
     size_t n = k->count - first;
+    unsigned bits = 4;
+    uint32_t *slots;
+    int rc;
 
     k->count = first;
-    return n <= FEW ? find_pairwise(keys, n) : find_sorted(keys, n);
+    if (n <= FEW)
+        return find_pairwise(keys, n, out_twice);
+    while ((size_t)1 << bits < n * 2)
+        bits++;
+    slots = calloc((size_t)1 << bits, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    rc = find_hashed(keys, n, slots, bits, out_twice);
+    free(slots);
+    return rc;
 }

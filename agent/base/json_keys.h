@@ -2,8 +2,8 @@
  * Finds a key that stands twice in a JSON object, in the text, without decoding into memory.
  *
  * Keys of all open objects lie in one array, those of an inner object behind those of the outer; an
- * object's keys are judged and forgotten when it closes. Equal means equal after decoding. The time
- * is n log n whatever the keys are: the hash has a random start, so nobody can aim at it.
+ * object's keys are judged and forgotten when it closes. Equal means equal after decoding. The hash
+ * has a random start, so nobody can choose keys that collide.
  *
  * A value on the stack of one parse.
  */
@@ -32,7 +32,8 @@ void nk_json_keys_init(struct nk_json_keys *k);
 void nk_json_keys_fini(struct nk_json_keys *k);
 int nk_json_keys_add(struct nk_json_keys *k, const uint8_t *text, size_t len); /* 0, or -ENOMEM */
 
-/* The object whose first key has number `first` closes. A key that was there before, or NULL. */
-const uint8_t *nk_json_keys_close(struct nk_json_keys *k, size_t first);
+/* The object whose first key has number `first` closes. 0; -EEXIST and a key that was there before;
+ * or -ENOMEM. */
+int nk_json_keys_close(struct nk_json_keys *k, size_t first, const uint8_t **out_twice);
 
 #endif

@@ -10,6 +10,8 @@
 #include "base/utf8.h"
 #include "base/word.h"
 
+#define STEP NK_WORD_STEP
+
 static void begin(struct nk_json_out *o, const char *key)
 {
     if (o->comma)
@@ -157,63 +159,87 @@ void nk_json_out_bytes(struct nk_json_out *o, const char *key, const void *data,
     nk_buf_add_char(o->buf, '"');
 }
 
-/* Writes the escape of one byte, at most six bytes long. */
-static size_t escape_byte(uint8_t c, uint8_t *to)
+/* What follows the backslash in the escape of a byte; 0: it needs none. */
+static const uint8_t escapes[256] = {
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b',         't',           'n', 'u',
+    'f', 'r', 'u', 'u', 'u', 'u', 'u', 'u', 'u',         'u',           'u', 'u',
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', ['"'] = '"', ['\\'] = '\\',
+};
+
+/* Bytes of which some need an escape; `to` has room for six times as many. Both bytes of a short
+ * escape are always written, and counted only when they are one: a branch would be guessed wrong at
+ * every line end. Returns the end of what was written. */
+static uint8_t *escape_bytes(const uint8_t *p, size_t len, uint8_t *to)
 {
     static const char hex[] = "0123456789abcdef";
-    static const char shorts[32] = {
-        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 
-    to[0] = '\\';
-    if (c >= 0x20 || shorts[c]) {
-        to[1] = c >= 0x20 ? c : (uint8_t)shorts[c];
-        return 2;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = p[i], escape = escapes[c];
+
+        to[0] = escape ? '\\' : c;
+        to[1] = escape;
+        to += escape ? 2 : 1;
+        if (escape == 'u') {
+            to[0] = '0';
+            to[1] = '0';
+            to[2] = (uint8_t)hex[c >> 4];
+            to[3] = (uint8_t)hex[c & 15];
+            to += 4;
+        }
     }
-    memcpy(to + 1, "u00", 3);
-    to[4] = (uint8_t)hex[c >> 4];
-    to[5] = (uint8_t)hex[c & 15];
-    return 6;
+    return to;
 }
 
-/* Copies up to the first byte that needs an escape, and returns how many; `to` has room for all. */
-static size_t copy_plain(const uint8_t *p, size_t len, uint8_t *to)
+/* As much as the room surely takes. Returns how many bytes were read. */
+static size_t escape_some(const uint8_t *p, size_t len, uint8_t *to, size_t room, size_t *out_used)
 {
+    uint8_t *start = to;
     size_t at = 0;
 
-    while (len - at >= 8) {
-        uint64_t mask = nk_word_json_special(nk_word_load(p + at));
+    while (at < len && room - (size_t)(to - start) >= STEP * 6) {
+        size_t n = len - at < STEP ? len - at : STEP;
 
-        memcpy(to + at, p + at, 8);
-        if (mask)
-            return at + nk_word_first(mask);
-        at += 8;
+        if (n == STEP && nk_word_json_plain(p + at)) {
+            memcpy(to, p + at, STEP);
+            to += STEP;
+        } else {
+            to = escape_bytes(p + at, n, to);
+        }
+        at += n;
     }
-    for (; at < len && !nk_word_json_byte(p[at]); at++)
-        to[at] = p[at];
+    *out_used = (size_t)(to - start);
     return at;
 }
 
-/* Room is asked for the bytes that are left, never for the worst case: a bounded buffer must not
- * refuse what would have fitted. */
+/* Room for `len` bytes and some escapes; where the bound is near, for no more than is surely needed,
+ * so that nothing is refused that would have fitted. */
+static uint8_t *make_room(struct nk_buf *out, size_t len)
+{
+    size_t ample = len + len / 8 + STEP * 6;
+
+    if (out->max && ample > out->max - nk_buf_left(out))
+        ample = len;
+    return nk_buf_reserve(out, ample);
+}
+
 void nk_json_out_escape(struct nk_buf *out, const void *data, size_t len)
 {
     const uint8_t *p = data;
 
     while (len > 0) {
-        uint8_t *to = nk_buf_reserve(out, len);
-        uint8_t escaped[6];
-        size_t n;
+        uint8_t *to = make_room(out, len);
+        uint8_t one[6];
+        size_t n, used;
 
         if (!to)
             return;
-        n = copy_plain(p, len, to);
-        nk_buf_commit(out, n);
+        n = escape_some(p, len, to, out->cap - out->len, &used);
+        nk_buf_commit(out, used);
+        if (n == 0) {
+            nk_buf_add(out, one, (size_t)(escape_bytes(p, 1, one) - one));
+            n = 1;
+        }
         p += n;
         len -= n;
-        if (len > 0 && nk_word_json_byte(*p)) {
-            nk_buf_add(out, escaped, escape_byte(*p, escaped));
-            p++;
-            len--;
-        }
     }
 }

@@ -35,22 +35,33 @@ static void expand(const uint8_t block[64], uint32_t w[64])
     }
 }
 
+/* One round. The names of the eight words turn, so that their values need not move. */
+static inline void mix(uint32_t s[8], unsigned turn, uint32_t in)
+{
+    uint32_t a = s[-turn & 7], b = s[(1 - turn) & 7], c = s[(2 - turn) & 7];
+    uint32_t e = s[(4 - turn) & 7], f = s[(5 - turn) & 7], g = s[(6 - turn) & 7];
+    uint32_t *d = &s[(3 - turn) & 7], *h = &s[(7 - turn) & 7];
+    uint32_t t1 = *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + in;
+
+    *d += t1;
+    *h = t1 + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void compress(uint32_t state[8], const uint8_t block[64])
 {
     uint32_t w[64], s[8];
 
     expand(block, w);
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t s1 = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
-        uint32_t choose = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t t1 = s[7] + s1 + choose + rounds[i] + w[i];
-        uint32_t s0 = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += t1;
-        s[0] = t1 + s0 + majority;
+    for (int i = 0; i < 64; i += 8) {
+        mix(s, 0, rounds[i] + w[i]);
+        mix(s, 1, rounds[i + 1] + w[i + 1]);
+        mix(s, 2, rounds[i + 2] + w[i + 2]);
+        mix(s, 3, rounds[i + 3] + w[i + 3]);
+        mix(s, 4, rounds[i + 4] + w[i + 4]);
+        mix(s, 5, rounds[i + 5] + w[i + 5]);
+        mix(s, 6, rounds[i + 6] + w[i + 6]);
+        mix(s, 7, rounds[i + 7] + w[i + 7]);
     }
     for (int i = 0; i < 8; i++)
         state[i] += s[i];

@@ -52,6 +52,30 @@ static size_t ascii_prefix(const uint8_t *p, size_t len)
     return at;
 }
 
+static bool continues(uint8_t c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/* Most text beyond ASCII: two or three bytes, where the second may be any continuation. */
+static size_t common_prefix(const uint8_t *p, size_t len)
+{
+    size_t at = 0;
+
+    while (len - at >= 3) {
+        uint8_t lead = p[at];
+
+        if (lead > 0xe0 && lead < 0xf0 && lead != 0xed && continues(p[at + 1]) &&
+            continues(p[at + 2]))
+            at += 3;
+        else if (lead >= 0xc2 && lead < 0xe0 && continues(p[at + 1]))
+            at += 2;
+        else
+            break;
+    }
+    return at;
+}
+
 size_t nk_utf8_valid_prefix(const void *data, size_t len)
 {
     const uint8_t *p = data;
@@ -64,6 +88,9 @@ size_t nk_utf8_valid_prefix(const void *data, size_t len)
             at += ascii_prefix(p + at, len - at);
             continue;
         }
+        at += common_prefix(p + at, len - at);
+        if (at == len || p[at] < 0x80)
+            continue;
         if (match(p + at, len - at, &need) != need || need == 0)
             return at;
         at += need;

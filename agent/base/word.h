@@ -33,12 +33,22 @@ static inline bool nk_word_json_byte(uint8_t c)
 /* Marks those bytes in a word. */
 static inline uint64_t nk_word_json_special(uint64_t w)
 {
-    uint64_t quote = w ^ (NK_WORD_ONES * '"');
-    uint64_t slash = w ^ (NK_WORD_ONES * '\\');
+    uint64_t control = w - NK_WORD_ONES * 0x20;
+    uint64_t quote = (w ^ NK_WORD_ONES * '"') - NK_WORD_ONES;
+    uint64_t slash = (w ^ NK_WORD_ONES * '\\') - NK_WORD_ONES;
 
-    return (((w - NK_WORD_ONES * 0x20) & ~w) | ((quote - NK_WORD_ONES) & ~quote) |
-            ((slash - NK_WORD_ONES) & ~slash)) &
-           NK_WORD_HIGH;
+    return (control | quote | slash) & ~w & NK_WORD_HIGH;
+}
+
+#define NK_WORD_STEP 16
+
+/* Whether NK_WORD_STEP bytes hold none of them. */
+static inline bool nk_word_json_plain(const void *p)
+{
+    const uint8_t *bytes = p;
+
+    return (nk_word_json_special(nk_word_load(bytes)) |
+            nk_word_json_special(nk_word_load(bytes + 8))) == 0;
 }
 
 /* The number of the lowest marked byte; `mask` is not 0. */
