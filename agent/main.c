@@ -67,7 +67,7 @@ static int run(int argc, char **argv)
     }
     if (verb && is_help(verb)) {
         nk_config_print_help();
-        nk_verbs_list();
+        nk_verbs_print_help();
         return 0;
     }
     if (verb && strcmp(verb, "--version") == 0)
