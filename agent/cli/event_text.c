@@ -10,6 +10,7 @@
 struct cursor {
     const char *p;
     const char *end;
+    uint8_t *out; /* has room for as many bytes as are left: decoding never makes more */
 };
 
 static void skip_space(struct cursor *c)
@@ -51,26 +52,20 @@ static int read_hex4(struct cursor *c, unsigned *out)
     return 0;
 }
 
-static void add_point(struct nk_buf *out, unsigned point)
+static void add_point(struct cursor *c, unsigned point)
 {
-    uint8_t seq[4];
-    size_t len;
+    size_t len = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
 
-    if (point < 0x80) {
-        nk_buf_add_char(out, (char)point);
-        return;
-    }
-    len = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
     for (size_t i = len - 1; i > 0; i--) {
-        seq[i] = (uint8_t)(0x80 | (point & 0x3f));
+        c->out[i] = (uint8_t)(0x80 | (point & 0x3f));
         point >>= 6;
     }
-    seq[0] = (uint8_t)((0xf0u << (4 - len)) | point);
-    nk_buf_add(out, seq, len);
+    c->out[0] = (uint8_t)(len == 1 ? point : (0xf0u << (4 - len)) | point);
+    c->out += len;
 }
 
 /* Behind "\u". */
-static int read_unicode(struct cursor *c, struct nk_buf *out)
+static int read_unicode(struct cursor *c)
 {
     unsigned high, low;
 
@@ -84,12 +79,12 @@ static int read_unicode(struct cursor *c, struct nk_buf *out)
             return -EINVAL;
         high = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
     }
-    add_point(out, high);
+    add_point(c, high);
     return 0;
 }
 
 /* Behind a backslash. */
-static int read_escape(struct cursor *c, struct nk_buf *out)
+static int read_escape(struct cursor *c)
 {
     static const char from[] = "\"\\/bfnrt";
     static const char to[] = "\"\\/\b\f\n\r\t";
@@ -99,65 +94,57 @@ static int read_escape(struct cursor *c, struct nk_buf *out)
         return -EINVAL;
     if (*c->p == 'u') {
         c->p++;
-        return read_unicode(c, out);
+        return read_unicode(c);
     }
-    at = *c->p != '\0' ? strchr(from, *c->p) : NULL;
+    at = memchr(from, *c->p, sizeof from - 1);
     if (!at)
         return -EINVAL;
-    nk_buf_add_char(out, to[at - from]);
+    *c->out++ = (uint8_t)to[at - from];
     c->p++;
     return 0;
 }
 
-static int read_string(struct cursor *c, struct nk_buf *out)
+static int read_string(struct cursor *c)
 {
     if (!take(c, '"'))
         return -EINVAL;
-    for (;;) {
-        const char *run = c->p;
+    while (c->p < c->end) {
+        char ch = *c->p++;
 
-        while (c->p < c->end && *c->p != '"' && *c->p != '\\')
-            c->p++;
-        nk_buf_add(out, run, (size_t)(c->p - run));
-        if (c->p == c->end)
-            return -EINVAL;
-        if (*c->p++ == '"')
+        if (ch == '"')
             return 0;
-        if (read_escape(c, out) < 0)
+        if (ch != '\\')
+            *c->out++ = (uint8_t)ch;
+        else if (read_escape(c) < 0)
             return -EINVAL;
     }
+    return -EINVAL;
 }
 
-static int read_base64(struct cursor *c, struct nk_buf *out)
+static int read_base64(struct cursor *c)
 {
     const char *close;
-    uint8_t *room;
     size_t got;
 
     if (!take(c, '"'))
         return -EINVAL;
     close = memchr(c->p, '"', (size_t)(c->end - c->p));
-    if (!close)
+    if (!close || nk_base64_decode(c->p, (size_t)(close - c->p), c->out, &got) < 0)
         return -EINVAL;
-    room = nk_buf_reserve(out, (size_t)(close - c->p) / 4 * 3 + 3);
-    if (!room)
-        return -ENOMEM;
-    if (nk_base64_decode(c->p, (size_t)(close - c->p), room, &got) < 0)
-        return -EINVAL;
-    nk_buf_commit(out, got);
+    c->out += got;
     c->p = close + 1;
     return 0;
 }
 
 static int skip_value(struct cursor *c)
 {
-    struct nk_buf unused = {0};
+    uint8_t *out = c->out;
     int rc;
 
     skip_space(c);
     if (c->p < c->end && *c->p == '"') {
-        rc = read_string(c, &unused);
-        nk_buf_fini(&unused);
+        rc = read_string(c);
+        c->out = out;
         return rc;
     }
     while (c->p < c->end && *c->p != ',' && *c->p != '}') {
@@ -168,7 +155,7 @@ static int skip_value(struct cursor *c)
     return 0;
 }
 
-static int read_member(struct cursor *c, struct nk_buf *out)
+static int read_member(struct cursor *c)
 {
     const char *key, *close;
     size_t len;
@@ -184,30 +171,37 @@ static int read_member(struct cursor *c, struct nk_buf *out)
     if (!take(c, ':'))
         return -EINVAL;
     if (len == 4 && memcmp(key, "text", 4) == 0)
-        return read_string(c, out);
+        return read_string(c);
     if (len == 6 && memcmp(key, "base64", 6) == 0)
-        return read_base64(c, out);
+        return read_base64(c);
     return skip_value(c);
+}
+
+static int read_object(struct cursor *c)
+{
+    if (!take(c, '{'))
+        return -EINVAL;
+    if (!take(c, '}')) {
+        do {
+            if (read_member(c) < 0)
+                return -EINVAL;
+        } while (take(c, ','));
+        if (!take(c, '}'))
+            return -EINVAL;
+    }
+    skip_space(c);
+    return c->p == c->end ? 0 : -EINVAL;
 }
 
 int nk_event_text_decode(const char *json, size_t len, struct nk_buf *out)
 {
-    struct cursor c = {.p = json, .end = json + len};
-    int rc;
+    uint8_t *room = nk_buf_reserve(out, len > 0 ? len : 1);
+    struct cursor c = {.p = json, .end = json + len, .out = room};
 
-    if (!take(&c, '{'))
+    if (!room)
+        return -ENOMEM;
+    if (read_object(&c) < 0)
         return -EINVAL;
-    if (take(&c, '}'))
-        return 0;
-    do {
-        rc = read_member(&c, out);
-        if (rc < 0)
-            return rc;
-    } while (take(&c, ','));
-    if (!take(&c, '}'))
-        return -EINVAL;
-    skip_space(&c);
-    if (c.p != c.end)
-        return -EINVAL;
-    return out->failed ? -ENOMEM : 0;
+    nk_buf_commit(out, (size_t)(c.out - room));
+    return 0;
 }

@@ -33,7 +33,7 @@ const struct nk_verb *nk_verbs_find(const char *name)
     return NULL;
 }
 
-void nk_verbs_list(void)
+void nk_verbs_print_help(void)
 {
     struct nk_buf out = {0};
 

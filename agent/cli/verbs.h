@@ -22,7 +22,7 @@ struct nk_verb {
 };
 
 const struct nk_verb *nk_verbs_find(const char *name);
-void nk_verbs_list(void); /* the verbs and their lines, on standard output */
+void nk_verbs_print_help(void); /* the verbs and their lines, on standard output */
 
 /* argv[0] is the verb, argv[argc] NULL. The exit status; 2 for a verb that does not exist. */
 int nk_verbs_run(int argc, char **argv, const struct nk_cli_env *env);
