@@ -10,13 +10,14 @@ if pkg-config --atleast-version=9.4 libllhttp 2>/dev/null; then
 fi
 dest=build/deps/llhttp-$llhttp_version
 [ -e "$dest/llhttp.h" ] && exit 0
+echo "deps: llhttp $llhttp_version" >&2
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cat >"$tmp/requirements.txt" <<'R'
 httptools==0.9.0 --hash=sha256:d484ebb7e3a3f3597b0f645fbd1b85633674ca808c1f5ba11c2caf7c66f5c8b6
 R
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+"${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary httptools \
     --require-hashes -r "$tmp/requirements.txt" -d "$tmp"
 tar -xzf "$tmp"/httptools-0.9.0.tar.gz -C "$tmp"
 src=$tmp/httptools-0.9.0/vendor/llhttp

@@ -1,0 +1,153 @@
+#!/bin/sh
+# Installs what is missing, builds, and runs every suite, or the stages that are named.
+#
+# usage: run.sh [lint] [unit] [integration] [asan] [tsan] [fallback] [fuzz]
+#
+# Each stage has a budget in minutes; one that takes longer is stopped and counts as failed.
+# NOOK_FUZZ_SECONDS (20): for each fuzz target. PYTEST_ARGS: more arguments of every pytest.
+set -u
+cd "$(dirname "$0")/.."
+export PYTHONDONTWRITEBYTECODE=1
+results=build/results
+jobs=$(nproc)
+
+# stage: minutes
+budget() {
+    case $1 in
+    lint) echo 8 ;;
+    unit) echo 5 ;;
+    integration) echo 12 ;;
+    asan) echo 12 ;;
+    tsan) echo 12 ;;
+    fallback) echo 8 ;;
+    fuzz) echo 6 ;;
+    esac
+}
+
+build() {
+    [ -e "build/$1/build.ninja" ] || cmake --preset "$1" >"$results/$1-configure.log" ||
+        { cat "$results/$1-configure.log" && return 1; }
+    cmake --build --preset "$1" >"$results/$1-build.log" ||
+        { tail -40 "$results/$1-build.log" && return 1; }
+}
+
+# run_ctest PRESET LABEL: no test at all is a failure.
+run_ctest() {
+    ctest --test-dir "build/$1" -L "^$2\$" -j "$jobs" --no-tests=error --output-on-failure \
+        --output-junit "$PWD/$results/$stage-$2.xml"
+}
+
+# run_pytest PRESET FOLDER...
+run_pytest() {
+    preset=$1
+    shift
+    # shellcheck disable=SC2086 # arguments
+    NOOK_BINARY=build/$preset/nookd build/venv/bin/python -m pytest -q -c tests/pytest.ini \
+        --rootdir tests --junitxml "$results/$stage-pytest.xml" ${PYTEST_ARGS-} "$@"
+}
+
+stage_lint() {
+    build dev && run_ctest dev lint
+}
+
+stage_unit() {
+    build dev && run_ctest dev unit
+}
+
+stage_integration() {
+    build dev && run_pytest dev tests/integration tests/contract
+}
+
+sanitized() {
+    build "$1" || return 1
+    bad=0
+    run_ctest "$1" unit || bad=1
+    run_pytest "$1" tests/integration || bad=1
+    return $bad
+}
+
+stage_asan() {
+    NOOK_SCALE=0.1 NOOK_PATIENCE=3 sanitized asan
+}
+
+stage_tsan() {
+    NOOK_SCALE=0.1 NOOK_PATIENCE=5 sanitized tsan
+}
+
+# The same suite as on a kernel that has none of these.
+stage_fallback() {
+    build dev && NOOK_SCALE=0.2 NOOK_SERVE_ARGS="--without openat2,close_range,pidfd,subreaper" \
+        run_pytest dev tests/integration
+}
+
+stage_fuzz() {
+    build fuzz || return 1
+    bad=0
+    count=0
+    for target in build/fuzz/tests/fuzz_*; do
+        [ -f "$target" ] && [ -x "$target" ] || continue
+        name=$(basename "$target")
+        corpus=build/corpus/$name
+        regress=tests/fuzz/regress/$name
+        mkdir -p "$corpus"
+        [ -d "$regress" ] || regress=
+        # shellcheck disable=SC2086 # perhaps empty
+        if "$target" -max_total_time="${NOOK_FUZZ_SECONDS:-20}" -timeout=10 -rss_limit_mb=2048 \
+            -print_final_stats=1 -artifact_prefix="build/results/$name-" "$corpus" $regress \
+            >"$results/$name.log" 2>&1; then
+            echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$results/$name.log") runs"
+            count=$((count + 1))
+        else
+            tail -60 "$results/$name.log"
+            echo "$name: FAILED"
+            bad=$((bad + 1))
+        fi
+    done
+    echo "fuzz: $count passed, $bad failed"
+    [ "$bad" = 0 ] && [ "$count" -gt 0 ]
+}
+
+# A stage in a process group of its own, so that its budget can end all of it.
+if [ "${1-}" = --stage ]; then
+    stage=$2
+    "stage_$stage"
+    exit
+fi
+
+[ $# -gt 0 ] || set -- lint unit integration asan tsan fallback fuzz
+for stage in "$@"; do
+    [ -n "$(budget "$stage")" ] || {
+        echo "run.sh: no stage $stage" >&2
+        exit 2
+    }
+done
+
+sh container/setup.sh run test || exit 1
+rm -rf "$results"
+mkdir -p "$results"
+failed=
+summary=
+for stage in "$@"; do
+    minutes=$(budget "$stage")
+    echo "==== $stage (budget $minutes min)"
+    began=$(date +%s)
+    timeout --kill-after=20 "${minutes}m" sh tests/run.sh --stage "$stage" </dev/null
+    status=$?
+    took=$(($(date +%s) - began))
+    case $status in
+    0) word=ok ;;
+    124 | 137) word="FAILED: over its budget" ;;
+    *) word=FAILED ;;
+    esac
+    [ "$status" = 0 ] || failed="$failed $stage"
+    summary="$summary$(printf '%-12s %4d s of %3d min  %s' "$stage" "$took" "$minutes" "$word")
+"
+    echo "==== $stage: $word after $took s"
+done
+
+printf '\n%s' "$summary"
+build/venv/bin/python tests/count.py "$results"
+[ -z "$failed" ] || {
+    echo "failed:$failed"
+    exit 1
+}
