@@ -290,15 +290,16 @@ static int scan_step(struct scan *s)
 static int scan_text(struct scan *s)
 {
     size_t valid = nk_utf8_valid_prefix(s->text, s->len);
-    int rc = 0;
 
     if (valid < s->len)
         return refuse(s, valid, "not UTF-8");
-    for (skip_space(s); s->at < s->len && rc == 0; skip_space(s))
-        rc = scan_step(s);
-    if (rc == 0 && s->expect != END)
-        return refuse(s, s->at, "the text ends too early");
-    return rc;
+    for (skip_space(s); s->at < s->len; skip_space(s)) {
+        int rc = scan_step(s);
+
+        if (rc < 0)
+            return rc;
+    }
+    return s->expect == END ? 0 : refuse(s, s->at, "the text ends too early");
 }
 
 int nk_json_check(const void *text, size_t len, const char **out_why, size_t *out_at)
