@@ -24,8 +24,7 @@ struct dirent_raw { /* linux_dirent64 */
     char name[];
 };
 
-/* errno belongs to the parent's thread, which saves it around the clone. */
-static NK_RAW long raw(long nr, long a, long b, long c, long d)
+NK_RAW long nk_child_call(long nr, long a, long b, long c, long d)
 {
     long rc = syscall(nr, a, b, c, d, 0L);
 
@@ -35,12 +34,12 @@ static NK_RAW long raw(long nr, long a, long b, long c, long d)
 NK_RAW void nk_child_exit(int status)
 {
     for (;;)
-        (void)raw(SYS_exit_group, status, 0, 0, 0);
+        (void)nk_child_call(SYS_exit_group, status, 0, 0, 0);
 }
 
 static NK_RAW int set_tty(const struct nk_spawn *s)
 {
-    return s->tty ? (int)raw(SYS_ioctl, s->stdio[0], TIOCSCTTY, 0, 0) : 0;
+    return s->tty ? (int)nk_child_call(SYS_ioctl, s->stdio[0], TIOCSCTTY, 0, 0) : 0;
 }
 
 /* First all three are lifted out of 0 to 2, so that no dup3 overwrites one still needed. */
@@ -51,12 +50,12 @@ static NK_RAW int set_stdio(const struct nk_spawn *s)
     for (int i = 0; i < 3; i++) {
         fd[i] = s->stdio[i];
         if (fd[i] < FIRST_FD)
-            fd[i] = (int)raw(SYS_fcntl, fd[i], F_DUPFD_CLOEXEC, FIRST_FD, 0);
+            fd[i] = (int)nk_child_call(SYS_fcntl, fd[i], F_DUPFD_CLOEXEC, FIRST_FD, 0);
         if (fd[i] < 0)
             return fd[i];
     }
     for (int i = 0; i < 3; i++) {
-        int rc = (int)raw(SYS_dup3, fd[i], i, 0, 0);
+        int rc = (int)nk_child_call(SYS_dup3, fd[i], i, 0, 0);
 
         if (rc < 0)
             return rc;
@@ -83,7 +82,7 @@ static NK_RAW int close_listed(int dir, int keep)
     int closed = 0;
 
     for (;;) {
-        long n = raw(SYS_getdents64, dir, (long)buf, sizeof buf, 0);
+        long n = nk_child_call(SYS_getdents64, dir, (long)buf, sizeof buf, 0);
 
         if (n <= 0)
             return n < 0 ? (int)n : closed;
@@ -94,7 +93,7 @@ static NK_RAW int close_listed(int dir, int keep)
             at += e->reclen;
             if (fd < FIRST_FD || fd == keep || fd == dir)
                 continue;
-            (void)raw(SYS_close, fd, 0, 0, 0);
+            (void)nk_child_call(SYS_close, fd, 0, 0, 0);
             closed++;
         }
     }
@@ -102,30 +101,31 @@ static NK_RAW int close_listed(int dir, int keep)
 
 static NK_RAW int close_by_proc(int keep)
 {
-    int dir = (int)raw(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+    int dir =
+        (int)nk_child_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
     int rc;
 
     if (dir < 0)
         return dir;
     do { /* closing while reading may skip entries: until a whole pass closes none */
-        rc = (int)raw(SYS_lseek, dir, 0, SEEK_SET, 0);
+        rc = (int)nk_child_call(SYS_lseek, dir, 0, SEEK_SET, 0);
         if (rc >= 0)
             rc = close_listed(dir, keep);
     } while (rc > 0);
-    (void)raw(SYS_close, dir, 0, 0, 0);
+    (void)nk_child_call(SYS_close, dir, 0, 0, 0);
     return rc;
 }
 
 static NK_RAW int close_by_loop(int keep)
 {
     struct rlimit lim;
-    long rc = raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
+    long rc = nk_child_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 
     if (rc < 0)
         return (int)rc;
     for (long fd = FIRST_FD; fd < (long)lim.rlim_cur; fd++) {
         if (fd != keep)
-            (void)raw(SYS_close, fd, 0, 0, 0);
+            (void)nk_child_call(SYS_close, fd, 0, 0, 0);
     }
     return 0;
 }
@@ -135,9 +135,9 @@ static NK_RAW int close_range_around(int keep)
     long rc = 0;
 
     if (keep > FIRST_FD)
-        rc = raw(SYS_close_range, FIRST_FD, keep - 1, 0, 0);
+        rc = nk_child_call(SYS_close_range, FIRST_FD, keep - 1, 0, 0);
     if (rc == 0)
-        rc = raw(SYS_close_range, keep + 1, UINT_MAX, 0, 0);
+        rc = nk_child_call(SYS_close_range, keep + 1, UINT_MAX, 0, 0);
     return (int)rc;
 }
 
@@ -160,7 +160,7 @@ static NK_RAW int reset_signals(void)
 
         if (signo == SIGKILL || signo == SIGSTOP)
             continue;
-        rc = raw(SYS_rt_sigaction, signo, (long)plain, 0, LAST_SIGNAL / 8);
+        rc = nk_child_call(SYS_rt_sigaction, signo, (long)plain, 0, LAST_SIGNAL / 8);
         if (rc < 0)
             return (int)rc;
     }
@@ -174,13 +174,13 @@ static NK_RAW int set_limit(int resource, uint64_t soft, bool hard_too)
 
     if (soft == 0)
         return 0;
-    rc = raw(SYS_prlimit64, 0, resource, 0, (long)&lim);
+    rc = nk_child_call(SYS_prlimit64, 0, resource, 0, (long)&lim);
     if (rc < 0)
         return (int)rc;
     lim.rlim_cur = soft < lim.rlim_max ? soft : lim.rlim_max;
     if (hard_too)
         lim.rlim_max = lim.rlim_cur;
-    return (int)raw(SYS_prlimit64, 0, resource, (long)&lim, 0);
+    return (int)nk_child_call(SYS_prlimit64, 0, resource, (long)&lim, 0);
 }
 
 static NK_RAW int set_limits(const struct nk_limits *l)
@@ -200,7 +200,8 @@ static NK_RAW void raise_oom(int score)
 {
     char text[8];
     char *at = text + sizeof text;
-    int fd = (int)raw(SYS_openat, AT_FDCWD, (long)"/proc/self/oom_score_adj", O_WRONLY, 0);
+    int fd =
+        (int)nk_child_call(SYS_openat, AT_FDCWD, (long)"/proc/self/oom_score_adj", O_WRONLY, 0);
 
     if (fd < 0)
         return;
@@ -209,24 +210,25 @@ static NK_RAW void raise_oom(int score)
         if (left < 10)
             break;
     }
-    (void)raw(SYS_write, fd, (long)at, text + sizeof text - at, 0);
-    (void)raw(SYS_close, fd, 0, 0, 0);
+    (void)nk_child_call(SYS_write, fd, (long)at, text + sizeof text - at, 0);
+    (void)nk_child_call(SYS_close, fd, 0, 0, 0);
 }
 
 /* What is inherited from the daemon and no right: nothing here can fail a start. */
 static NK_RAW void set_habits(const struct nk_child *c)
 {
-    (void)raw(SYS_umask, 022, 0, 0, 0);
+    (void)nk_child_call(SYS_umask, 022, 0, 0, 0);
     if (c->raise_oom)
         raise_oom(c->spawn->oom_score_adj);
-    if (raw(SYS_getpriority, PRIO_PROCESS, 0, 0, 0) > 20) /* the raw call says 20 - nice */
-        (void)raw(SYS_setpriority, PRIO_PROCESS, 0, 0, 0);
+    if (nk_child_call(SYS_getpriority, PRIO_PROCESS, 0, 0, 0) >
+        20) /* the raw call says 20 - nice */
+        (void)nk_child_call(SYS_setpriority, PRIO_PROCESS, 0, 0, 0);
 }
 
 static NK_RAW bool same_groups(const struct nk_creds *creds)
 {
     gid_t got[NK_CREDS_GROUPS + 1];
-    long n = raw(SYS_getgroups, NK_CREDS_GROUPS + 1, (long)got, 0, 0);
+    long n = nk_child_call(SYS_getgroups, NK_CREDS_GROUPS + 1, (long)got, 0, 0);
 
     if (n != (long)creds->group_count)
         return false;
@@ -246,8 +248,8 @@ static NK_RAW bool same_ids(const struct nk_creds *creds)
     uid_t u[3];
     gid_t g[3];
 
-    if (raw(SYS_getresuid, (long)&u[0], (long)&u[1], (long)&u[2], 0) < 0 ||
-        raw(SYS_getresgid, (long)&g[0], (long)&g[1], (long)&g[2], 0) < 0)
+    if (nk_child_call(SYS_getresuid, (long)&u[0], (long)&u[1], (long)&u[2], 0) < 0 ||
+        nk_child_call(SYS_getresgid, (long)&g[0], (long)&g[1], (long)&g[2], 0) < 0)
         return false;
     return u[0] == creds->uid && u[1] == creds->uid && u[2] == creds->uid && g[0] == creds->gid &&
            g[1] == creds->gid && g[2] == creds->gid && same_groups(creds);
@@ -257,8 +259,8 @@ static NK_RAW bool can_regain(const struct nk_creds *creds)
 {
     if (creds->uid == 0)
         return false;
-    return raw(SYS_setresuid, -1, 0, -1, 0) == 0 ||
-           (creds->gid != 0 && raw(SYS_setresgid, -1, 0, -1, 0) == 0);
+    return nk_child_call(SYS_setresuid, -1, 0, -1, 0) == 0 ||
+           (creds->gid != 0 && nk_child_call(SYS_setresgid, -1, 0, -1, 0) == 0);
 }
 
 NK_RAW int nk_child_become(const struct nk_creds *creds, enum nk_spawn_step *out_step)
@@ -266,15 +268,15 @@ NK_RAW int nk_child_become(const struct nk_creds *creds, enum nk_spawn_step *out
     long rc;
 
     *out_step = NK_STEP_SETGROUPS;
-    rc = raw(SYS_setgroups, (long)creds->group_count, (long)creds->groups, 0, 0);
+    rc = nk_child_call(SYS_setgroups, (long)creds->group_count, (long)creds->groups, 0, 0);
     if (rc < 0)
         return (int)rc;
     *out_step = NK_STEP_SETGID;
-    rc = raw(SYS_setresgid, creds->gid, creds->gid, creds->gid, 0);
+    rc = nk_child_call(SYS_setresgid, creds->gid, creds->gid, creds->gid, 0);
     if (rc < 0)
         return (int)rc;
     *out_step = NK_STEP_SETUID;
-    rc = raw(SYS_setresuid, creds->uid, creds->uid, creds->uid, 0);
+    rc = nk_child_call(SYS_setresuid, creds->uid, creds->uid, creds->uid, 0);
     if (rc < 0)
         return (int)rc;
     *out_step = NK_STEP_VERIFY;
@@ -336,7 +338,7 @@ static NK_RAW int search_and_execute(const struct nk_child *c)
         int got = ENAMETOOLONG;
 
         if (join(file, dir, end, s->argv[0]))
-            got = (int)-raw(SYS_execve, (long)file, (long)s->argv, (long)s->envp, 0);
+            got = (int)-nk_child_call(SYS_execve, (long)file, (long)s->argv, (long)s->envp, 0);
         if (!goes_on(got))
             return -got;
         if (got == EACCES || (got == ENAMETOOLONG && sys == ENOENT))
@@ -360,12 +362,13 @@ static NK_RAW int execute(struct nk_child *c)
     const char *file = c->spawn->argv[0];
 
     c->reached = true;
-    (void)raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)none, 0, LAST_SIGNAL / 8);
+    (void)nk_child_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)none, 0, LAST_SIGNAL / 8);
     if (!*file)
         return -ENOENT;
     if (!has_slash(file))
         return search_and_execute(c);
-    return (int)raw(SYS_execve, (long)file, (long)c->spawn->argv, (long)c->spawn->envp, 0);
+    return (int)nk_child_call(SYS_execve, (long)file, (long)c->spawn->argv, (long)c->spawn->envp,
+                              0);
 }
 
 /* All that can be done with the daemon's own rights comes before they are given up: the shorter the
@@ -376,7 +379,7 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
     int rc;
 
     *step = NK_STEP_SETSID;
-    rc = (int)raw(SYS_setsid, 0, 0, 0, 0);
+    rc = (int)nk_child_call(SYS_setsid, 0, 0, 0, 0);
     if (rc < 0)
         return rc;
     *step = NK_STEP_TTY;
@@ -416,9 +419,9 @@ static NK_RAW int start(struct nk_child *c, enum nk_spawn_step *step)
             return rc;
     }
     /* A change of ids clears it, so only now: nothing of a user outlives a daemon that dies. */
-    (void)raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+    (void)nk_child_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
     *step = NK_STEP_CHDIR;
-    rc = s->cwd ? (int)raw(SYS_chdir, (long)s->cwd, 0, 0, 0) : 0;
+    rc = s->cwd ? (int)nk_child_call(SYS_chdir, (long)s->cwd, 0, 0, 0) : 0;
     if (rc < 0)
         return rc;
     *step = NK_STEP_CONFINE;
@@ -437,6 +440,6 @@ NK_RAW int nk_child_run(void *child)
 
     failure.sys = -start(c, &step);
     failure.step = (int)step;
-    (void)raw(SYS_write, c->status_fd, (long)&failure, sizeof failure, 0);
+    (void)nk_child_call(SYS_write, c->status_fd, (long)&failure, sizeof failure, 0);
     nk_child_exit(127);
 }

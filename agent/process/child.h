@@ -38,6 +38,9 @@ NK_RAW int nk_child_run(void *child);
  * 0, or -errno and the step. */
 NK_RAW int nk_child_become(const struct nk_creds *creds, enum nk_spawn_step *out_step);
 
+/* A system call: its result, or -errno. errno belongs to the parent's thread, which saves it. */
+NK_RAW long nk_child_call(long nr, long a, long b, long c, long d);
+
 /* Ends a child that shares the parent's memory. */
 NK_RAW NK_NORETURN void nk_child_exit(int status);
 

@@ -260,7 +260,7 @@ void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s)
     } else if (!nk_starters_put(&sp->starters, s)) {
         refuse(sp, s);
     } else if (!uv_is_active((uv_handle_t *)&sp->watch)) {
-        (void)uv_timer_start(&sp->watch, on_watch, NK_SPAWN_DEADLINE_MS, WATCH_MS);
+        (void)uv_timer_start(&sp->watch, on_watch, sp->starters.deadline_ms, WATCH_MS);
     }
 }
 
@@ -298,7 +298,13 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
     sp->close_range = nk_has(cfg->kernel, NK_MECH_CLOSE_RANGE);
     sp->oom_score_adj = own_oom_score();
     nk_list_init(&sp->ended);
-    rc = nk_starters_init(&sp->starters, start_child, &sp->over, cfg->filter);
+    sp->starters = (struct nk_starters){
+        .run = start_child,
+        .over_async = &sp->over,
+        .filter = cfg->filter,
+        .deadline_ms = cfg->deadline_ms ? cfg->deadline_ms : NK_SPAWN_DEADLINE_MS,
+    };
+    rc = nk_starters_init(&sp->starters);
     if (rc < 0)
         goto no_starters;
     rc = uv_async_init(cfg->loop, &sp->over, on_over);

@@ -84,6 +84,7 @@ struct nk_spawner_config {
     const struct nk_kernel *kernel; /* borrowed: outlives the spawner */
     struct nk_reaper *reaper;       /* borrowed: outlives the spawner */
     const struct nk_filter *filter; /* borrowed: outlives; NULL: no seccomp */
+    unsigned deadline_ms;           /* 0: NK_SPAWN_DEADLINE_MS; shorter in tests */
 };
 
 int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out);

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/scope.h"
 
-#define GUARD_NS 1000000000ULL /* how often the first thread looks after the loop */
 #define THREAD_STACK (256u * 1024u)
 
 char *nk_starter_stack_new(void)
@@ -38,7 +37,7 @@ void nk_starter_begin(struct nk_starter *st, struct nk_spawn *s)
 {
     uv_mutex_lock(&st->all->lock);
     st->current = s;
-    st->deadline_ms = nk_clock_mono_ms() + NK_SPAWN_DEADLINE_MS;
+    st->deadline_ms = nk_clock_mono_ms() + st->all->deadline_ms;
     uv_mutex_unlock(&st->all->lock);
 }
 
@@ -67,12 +66,13 @@ static void wait_for_work(struct nk_starter *st)
 {
     struct nk_starters *t = st->all;
     uint64_t starts = t->own_starts;
+    uint64_t tick_ns = (uint64_t)t->deadline_ms * 500000u;
 
     if (st != &t->each[0] || !t->guarded) {
         uv_cond_wait(&t->more, &t->lock);
         return;
     }
-    if (uv_cond_timedwait(&t->more, &t->lock, GUARD_NS) == 0)
+    if (uv_cond_timedwait(&t->more, &t->lock, tick_ns) == 0)
         return;
     kill_late(&t->own);
     t->guarded = t->own.current || starts != t->own_starts;
@@ -168,12 +168,10 @@ static int start_threads(struct nk_starters *t)
     return 0;
 }
 
-int nk_starters_init(struct nk_starters *t, nk_starter_run_fn run, uv_async_t *over_async,
-                     const struct nk_filter *filter)
+int nk_starters_init(struct nk_starters *t)
 {
     int rc;
 
-    *t = (struct nk_starters){.run = run, .over_async = over_async, .filter = filter};
     nk_list_init(&t->queue);
     nk_list_init(&t->over);
     rc = uv_mutex_init(&t->lock);

@@ -39,6 +39,7 @@ struct nk_starters {
     nk_starter_run_fn run;          /* one start, in a thread */
     uv_async_t *over_async;         /* borrowed: sent when `over` has grown */
     const struct nk_filter *filter; /* borrowed; NULL: no seccomp */
+    unsigned deadline_ms;           /* of a start, once a child is made */
     struct nk_starter own;          /* the loop's */
     struct nk_starter each[NK_STARTER_THREADS];
     uv_thread_t thread[NK_STARTER_THREADS];
@@ -54,9 +55,9 @@ struct nk_starters {
     bool stopping;
 };
 
-int nk_starters_init(struct nk_starters *t, nk_starter_run_fn run, uv_async_t *over_async,
-                     const struct nk_filter *filter); /* 0 or -errno, with nothing left behind */
-void nk_starters_fini(struct nk_starters *t);         /* joins the threads; no start is under way */
+/* `t` has the first four fields set. 0 or -errno, with nothing left behind. */
+int nk_starters_init(struct nk_starters *t);
+void nk_starters_fini(struct nk_starters *t); /* joins the threads; no start is under way */
 
 bool nk_starters_put(struct nk_starters *t, struct nk_spawn *s);     /* false: the queue is full */
 void nk_starters_take(struct nk_starters *t, struct nk_list *out);   /* the starts that are over */
