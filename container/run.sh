@@ -87,14 +87,15 @@ start_sandbox() {
     set -- --ro-bind "$binary" /nookd \
         --ro-bind "$box/passwd" /etc/passwd --ro-bind "$box/group" /etc/group \
         --proc /proc --dev /dev --ro-bind-try /sys /sys --tmpfs /run --tmpfs /var \
-        --dir /var/tmp --bind "$box/run" /run/nookd --bind "$box/state" /var/lib/nookd \
+        --perms 1777 --dir /var/tmp --perms 0755 --dir /var/lib --perms 0755 --dir /home \
+        --bind "$box/run" /run/nookd --bind "$box/state" /var/lib/nookd \
         --bind "$box/workspace" /workspace --bind "$box/output" /output --bind "$box/tmp" /tmp \
         --bind "$box/home" /home/sandbox --remount-ro / \
         --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --as-pid-1 \
         --hostname sandbox --chdir / --clearenv \
         --setenv PATH /usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin \
         --setenv LANG C.UTF-8 --info-fd 9 \
-        --cap-add CAP_CHOWN --cap-add CAP_DAC_OVERRIDE --cap-add CAP_FOWNER --cap-add CAP_KILL \
+        --cap-drop ALL --cap-add CAP_CHOWN --cap-add CAP_DAC_OVERRIDE --cap-add CAP_FOWNER --cap-add CAP_KILL \
         --cap-add CAP_SETGID --cap-add CAP_SETUID --cap-add CAP_SETPCAP \
         /nookd serve --listen "127.0.0.1:$port" "$@"
     binds=$(system_binds)
