@@ -47,8 +47,7 @@ static size_t put_char(struct nk_log_line *l, const uint8_t *p, size_t len)
     }
     if (c == '"' || c == '\\')
         put(l, "\\", 1);
-    for (n = 1; n < len && (p[n] & 0xc0) == 0x80;)
-        n++;
+    n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
     put(l, (const char *)p, n);
     return n;
 }
