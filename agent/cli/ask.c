@@ -89,16 +89,19 @@ int nk_ask_json(struct nk_client *c, const char *method, const char *path,
                 const struct nk_buf *body, struct nk_json **out, struct nk_err *err)
 {
     static const char *const json[] = {"Content-Type: application/json", NULL};
-    const void *data = body ? nk_buf_front(body) : NULL;
-    int64_t len = body ? (int64_t)nk_buf_left(body) : 0;
+    const struct nk_client_request req = {
+        .method = method,
+        .path = path,
+        .headers = body ? json : NULL,
+        .body = body ? nk_buf_front(body) : NULL,
+        .body_len = body ? (int64_t)nk_buf_left(body) : 0,
+    };
     struct nk_ask_problem problem;
     int status;
 
     if (body && body->failed)
         return nk_fail_sys(err, ENOMEM, "cannot build the request");
-    if (nk_client_send(c, method, path, body ? json : NULL, data, len, err) < 0)
-        return -1;
-    if (nk_client_read_head(c, &status, err) < 0)
+    if (nk_client_send(c, &req, err) < 0 || nk_client_read_head(c, &status, err) < 0)
         return -1;
     if (status >= 200 && status < 300)
         return read_answer(c, out, err);

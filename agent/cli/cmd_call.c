@@ -52,13 +52,17 @@ static int send_file(struct nk_client *c, int fd, struct nk_err *err)
 
 static int send_call(struct nk_client *c, const struct call *call, struct nk_err *err)
 {
-    int64_t len = call->data ? (int64_t)strlen(call->data) : 0;
+    struct nk_client_request req = {.method = call->method, .path = call->path};
 
-    if (call->file < 0)
-        return nk_client_send(c, call->method, call->path, NULL, call->data, len, err);
-    if (nk_client_send(c, call->method, call->path, NULL, NULL, -1, err) < 0)
+    if (call->file >= 0) {
+        req.body_len = -1;
+    } else if (call->data) {
+        req.body = call->data;
+        req.body_len = (int64_t)strlen(call->data);
+    }
+    if (nk_client_send(c, &req, err) < 0)
         return -1;
-    return send_file(c, call->file, err);
+    return call->file >= 0 ? send_file(c, call->file, err) : 0;
 }
 
 static int print_body(struct nk_client *c, const struct nk_interrupt *wait)

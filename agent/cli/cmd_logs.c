@@ -131,6 +131,7 @@ static int play(struct logs *l, const struct nk_interrupt *wait, struct nk_clien
 static int send_follow(const struct logs *l, struct nk_client *c, struct nk_err *err)
 {
     static const char *const headers[] = {"Accept: text/event-stream", NULL};
+    struct nk_client_request req = {.method = "GET", .headers = headers};
     struct nk_buf path = {0}, tail = {0};
     int rc;
 
@@ -139,7 +140,8 @@ static int send_follow(const struct logs *l, struct nk_client *c, struct nk_err 
         nk_buf_add_fmt(&tail, "?since=%s", l->since);
     nk_buf_add_char(&tail, '\0');
     add_path(&path, l, text(&tail));
-    rc = nk_client_send(c, "GET", text(&path), headers, NULL, 0, err);
+    req.path = text(&path);
+    rc = nk_client_send(c, &req, err);
     nk_buf_fini(&path);
     nk_buf_fini(&tail);
     return rc;

@@ -97,8 +97,15 @@ static int send_request(const struct nk_exec_stream *s, struct nk_client *c, str
     static const char *const headers[] = {"Content-Type: application/json",
                                           "Accept: text/event-stream", NULL};
 
-    return nk_client_send(c, "POST", "/v1/exec/stream", headers, nk_buf_front(s->request),
-                          (int64_t)nk_buf_left(s->request), err);
+    const struct nk_client_request req = {
+        .method = "POST",
+        .path = "/v1/exec/stream",
+        .headers = headers,
+        .body = nk_buf_front(s->request),
+        .body_len = (int64_t)nk_buf_left(s->request),
+    };
+
+    return nk_client_send(c, &req, err);
 }
 
 int nk_exec_stream_run(const struct nk_exec_stream *s)

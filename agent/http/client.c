@@ -266,34 +266,47 @@ static int add_headers(const struct nk_client *c, struct nk_buf *out, const char
     return 0;
 }
 
-int nk_client_send(struct nk_client *c, const char *method, const char *path,
-                   const char *const *headers, const void *body, int64_t body_len,
-                   struct nk_err *err)
+static int check_request(const struct nk_client_request *req, struct nk_err *err)
+{
+    if (*req->method != '\0' && is_clean(req->method) && *req->path == '/' && is_clean(req->path))
+        return 0;
+    return nk_fail(err, NK_BAD_REQUEST, "not a method and a path: %s %s", req->method, req->path);
+}
+
+static void add_framing(const struct nk_client *c, struct nk_buf *out,
+                        const struct nk_client_request *req)
+{
+    bool bodied = req->body || strcmp(req->method, "GET") != 0;
+
+    if (c->chunked)
+        nk_buf_add_str(out, "Transfer-Encoding: chunked\r\n");
+    else if (bodied && !c->is.to_head)
+        nk_buf_add_fmt(out, "Content-Length: %lld\r\n", (long long)req->body_len);
+}
+
+int nk_client_send(struct nk_client *c, const struct nk_client_request *req, struct nk_err *err)
 {
     struct nk_buf head = {0};
-    bool bodied = body || strcmp(method, "GET") != 0;
-    size_t len = body_len > 0 ? (size_t)body_len : 0;
-    int rc = 0;
+    size_t len = req->body_len > 0 ? (size_t)req->body_len : 0;
+    bool joined = len > 0 && len <= JOINED_MAX;
+    int rc;
 
-    if (*method == '\0' || !is_clean(method) || *path != '/' || !is_clean(path))
-        return nk_fail(err, NK_BAD_REQUEST, "not a method and a path: %s %s", method, path);
-    c->chunked = body_len < 0;
-    c->is.to_head = strcmp(method, "HEAD") == 0;
-    nk_buf_add_fmt(&head, "%s %s HTTP/1.1\r\n", method, path);
-    if (c->chunked)
-        nk_buf_add_str(&head, "Transfer-Encoding: chunked\r\n");
-    else if (bodied && !c->is.to_head)
-        nk_buf_add_fmt(&head, "Content-Length: %zu\r\n", len);
-    rc = add_headers(c, &head, headers, err);
+    if (check_request(req, err) < 0)
+        return -1;
+    c->chunked = req->body_len < 0;
+    c->is.to_head = strcmp(req->method, "HEAD") == 0;
+    nk_buf_add_fmt(&head, "%s %s HTTP/1.1\r\n", req->method, req->path);
+    add_framing(c, &head, req);
+    rc = add_headers(c, &head, req->headers, err);
     nk_buf_add_str(&head, "\r\n");
-    if (len > 0 && len <= JOINED_MAX)
-        nk_buf_add(&head, body, len);
+    if (joined)
+        nk_buf_add(&head, req->body, len);
     if (rc == 0 && head.failed)
         rc = nk_fail_sys(err, ENOMEM, "cannot build the request");
     if (rc == 0)
         rc = send_all(c, nk_buf_front(&head), nk_buf_left(&head), err);
-    if (rc == 0 && len > JOINED_MAX)
-        rc = send_all(c, body, len, err);
+    if (rc == 0 && !joined)
+        rc = send_all(c, req->body, len, err);
     if (head.data)
         nk_secret_wipe(head.data, head.len);
     nk_buf_fini(&head);
@@ -388,17 +401,14 @@ int nk_client_read_body(struct nk_client *c, struct nk_buf *out, bool *out_end, 
     return 0;
 }
 
-int nk_client_call(struct nk_client *c, const char *method, const char *path, const void *body,
-                   size_t body_len, size_t max, int *out_status, struct nk_buf *out,
-                   struct nk_err *err)
+int nk_client_call(struct nk_client *c, const struct nk_client_request *req, size_t max,
+                   int *out_status, struct nk_buf *out, struct nk_err *err)
 {
     size_t before = nk_buf_left(out);
     bool end = false;
     int status;
 
-    if (nk_client_send(c, method, path, NULL, body, (int64_t)body_len, err) < 0)
-        return -1;
-    if (nk_client_read_head(c, &status, err) < 0)
+    if (nk_client_send(c, req, err) < 0 || nk_client_read_head(c, &status, err) < 0)
         return -1;
     while (!end) {
         if (nk_client_read_body(c, out, &end, err) < 0)

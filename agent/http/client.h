@@ -23,15 +23,19 @@ struct nk_client_target {
     unsigned timeout_ms; /* to connect and to the first byte of an answer; 0: none */
 };
 
+struct nk_client_request {
+    const char *method, *path;  /* a method and a path with its query, as they go out */
+    const char *const *headers; /* "Name: value" lines, NULL-ended, or NULL */
+    const void *body;
+    int64_t body_len; /* -1: a chunked body follows by nk_client_send_body */
+};
+
 int nk_client_new(const struct nk_client_target *target, struct nk_client **out,
                   struct nk_err *err);
 void nk_client_free(struct nk_client *c);
 int nk_client_fd(const struct nk_client *c); /* borrowed: to poll beside standard input */
 
-/* Sends the head; with `body_len` -1 a chunked body follows by nk_client_send_body. */
-int nk_client_send(struct nk_client *c, const char *method, const char *path,
-                   const char *const *headers /* "Name: value" lines, NULL-ended, or NULL */,
-                   const void *body, int64_t body_len, struct nk_err *err);
+int nk_client_send(struct nk_client *c, const struct nk_client_request *req, struct nk_err *err);
 int nk_client_send_body(struct nk_client *c, const void *data, size_t len, struct nk_err *err);
 int nk_client_end_body(struct nk_client *c, struct nk_err *err);
 
@@ -45,8 +49,7 @@ bool nk_client_pending(const struct nk_client *c);
 int nk_client_read_body(struct nk_client *c, struct nk_buf *out, bool *out_end, struct nk_err *err);
 
 /* One call: whole body in, whole body out (at most `max` bytes). */
-int nk_client_call(struct nk_client *c, const char *method, const char *path, const void *body,
-                   size_t body_len, size_t max, int *out_status, struct nk_buf *out,
-                   struct nk_err *err);
+int nk_client_call(struct nk_client *c, const struct nk_client_request *req, size_t max,
+                   int *out_status, struct nk_buf *out, struct nk_err *err);
 
 #endif

@@ -99,15 +99,25 @@ static struct nk_client *connect_to(const struct server *s, const char *token, u
 
 static int call(struct server *s, int *out_status, struct nk_buf *body, struct nk_err *err)
 {
+    const struct nk_client_request req = {.method = "GET", .path = "/x"};
     struct nk_client *c;
     int rc;
 
     start(s);
     c = connect_to(s, NULL, 20000);
-    rc = nk_client_call(c, "GET", "/x", NULL, 0, 1000, out_status, body, err);
+    rc = nk_client_call(c, &req, 1000, out_status, body, err);
     nk_client_free(c);
     stop(s);
     return rc;
+}
+
+static int send_it(struct nk_client *c, const char *method, const char *path,
+                   const char *const *headers, const void *body, int64_t len)
+{
+    const struct nk_client_request req = {
+        .method = method, .path = path, .headers = headers, .body = body, .body_len = len};
+
+    return nk_client_send(c, &req, NULL);
 }
 
 static void an_answer_arrives_whole_in_pieces_of_any_size(void **state)
@@ -175,7 +185,7 @@ static void the_request_is_as_asked_with_its_token(void **state)
     (void)state;
     start(&s);
     c = connect_to(&s, "s3cret", 20000);
-    assert_int_equal(nk_client_send(c, "POST", "/p?q=1", headers, "body!", 5, &err), 0);
+    assert_int_equal(send_it(c, "POST", "/p?q=1", headers, "body!", 5), 0);
     assert_int_equal(nk_client_read_head(c, &status, &err), 0);
     assert_int_equal(status, 204);
     nk_client_free(c);
@@ -195,7 +205,7 @@ static void a_streamed_body_goes_out_in_chunks(void **state)
     (void)state;
     start(&s);
     c = connect_to(&s, NULL, 20000);
-    assert_int_equal(nk_client_send(c, "PUT", "/p", NULL, NULL, -1, &err), 0);
+    assert_int_equal(send_it(c, "PUT", "/p", NULL, NULL, -1), 0);
     assert_int_equal(nk_client_send_body(c, "0123456789abcdef0", 17, &err), 0);
     assert_int_equal(nk_client_send_body(c, "", 0, &err), 0);
     assert_int_equal(nk_client_send_body(c, "x", 1, &err), 0);
@@ -218,7 +228,7 @@ static void a_refusal_before_the_body_is_sent_is_read(void **state)
     (void)state;
     start(&s);
     c = connect_to(&s, NULL, 20000);
-    assert_int_equal(nk_client_send(c, "PUT", "/p", NULL, NULL, -1, &err), 0);
+    assert_int_equal(send_it(c, "PUT", "/p", NULL, NULL, -1), 0);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(nk_client_send_body(c, piece, sizeof piece, &err), 0);
     assert_int_equal(nk_client_end_body(c, &err), 0);
@@ -238,7 +248,7 @@ static void a_silent_server_is_given_up(void **state)
     (void)state;
     start(&s);
     c = connect_to(&s, NULL, 10);
-    assert_int_equal(nk_client_send(c, "GET", "/", NULL, NULL, 0, &err), 0);
+    assert_int_equal(send_it(c, "GET", "/", NULL, NULL, 0), 0);
     assert_int_equal(nk_client_read_head(c, &status, &err), -1);
     assert_int_equal(err.code, NK_TIMEOUT);
     nk_client_free(c);
@@ -259,7 +269,7 @@ static void bytes_that_came_with_the_head_are_pending(void **state)
     (void)state;
     start(&s);
     c = connect_to(&s, NULL, 20000);
-    assert_int_equal(nk_client_send(c, "GET", "/", NULL, NULL, 0, &err), 0);
+    assert_int_equal(send_it(c, "GET", "/", NULL, NULL, 0), 0);
     assert_false(nk_client_pending(c));
     assert_int_equal(nk_client_read_head(c, &status, &err), 0);
     assert_true(nk_client_pending(c));
@@ -277,17 +287,16 @@ static void a_request_that_would_be_two_is_not_sent(void **state)
     static const char *const headers[] = {"X-A: b\r\nX-B: c", NULL};
     struct server s = {.until = "never", .answer = ""};
     struct nk_client *c;
-    struct nk_err err;
 
     (void)state;
     start(&s);
     c = connect_to(&s, NULL, 20000);
-    assert_int_equal(nk_client_send(c, "GET", "/a b", NULL, NULL, 0, &err), -1);
-    assert_int_equal(nk_client_send(c, "GET", "/a\r\nX: y", NULL, NULL, 0, &err), -1);
-    assert_int_equal(nk_client_send(c, "GET", "a", NULL, NULL, 0, &err), -1);
-    assert_int_equal(nk_client_send(c, "G T", "/", NULL, NULL, 0, &err), -1);
-    assert_int_equal(nk_client_send(c, "", "/", NULL, NULL, 0, &err), -1);
-    assert_int_equal(nk_client_send(c, "GET", "/", headers, NULL, 0, &err), -1);
+    assert_int_equal(send_it(c, "GET", "/a b", NULL, NULL, 0), -1);
+    assert_int_equal(send_it(c, "GET", "/a\r\nX: y", NULL, NULL, 0), -1);
+    assert_int_equal(send_it(c, "GET", "a", NULL, NULL, 0), -1);
+    assert_int_equal(send_it(c, "G T", "/", NULL, NULL, 0), -1);
+    assert_int_equal(send_it(c, "", "/", NULL, NULL, 0), -1);
+    assert_int_equal(send_it(c, "GET", "/", headers, NULL, 0), -1);
     nk_client_free(c);
     stop(&s);
     assert_int_equal(s.got_len, 0);
