@@ -242,8 +242,12 @@ def check_sizes(house):
     for path in house.c_files("agent", "tests"):
         text = house.text(path)
         count = text.count("\n")
-        if count > LINES[path.suffix]:
-            house.say(path, count, "sizes", f"{count} lines, more than {LINES[path.suffix]}")
+        ours = path.parts[0] == "agent"
+        gate = LINES[path.suffix if ours else ".c"]
+        if count > gate:
+            house.say(path, count, "sizes", f"{count} lines, more than {gate}")
+        if not ours:
+            continue  # a test's table of cases may be long
         functions, _ = c_tokens.top_level(c_tokens.tokens(text))
         for f in functions:
             check_function(house, path, f)

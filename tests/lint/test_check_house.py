@@ -68,7 +68,7 @@ int nk_tidy_count(const struct nk_tidy *t, size_t (*each)(void *))
 """
 
 TREE = {
-    "CMakeLists.txt": "", "README.md": "", "LICENSE": "Copyright (c) someone\n",
+    "CMakeLists.txt": "", "README.md": "", "LICENSE": "Copy" "right (c) someone\n",
     ".gitignore": "/build/\n", "agent/base/tidy.h": HEADER, "agent/base/tidy.c": SOURCE,
 }
 
@@ -115,6 +115,7 @@ BAD = {
     "a_long_file": ("sizes", {"agent/base/x.c": "\n" * 501}),
     "a_long_header": ("sizes", {"agent/base/x.h": header("NK_BASE_X_H", "\n" * 150)}),
     "a_long_function": ("sizes", {"agent/base/x.c": function("\n".join(["    g();"] * 58))}),
+    "a_long_test": ("sizes", {"tests/unit/base/test_x.c": "\n" * 501}),
     "many_branches": ("sizes", {"agent/base/x.c": function(
         "\n".join(f"    if (a == {i}) b();" for i in range(16)))}),
     "many_cases": ("sizes", {"agent/base/x.c": function(
@@ -149,7 +150,7 @@ BAD = {
         "    g();", "static int nk_x_open(void)")}),
     "a_drawing": ("drawings", {"agent/base/x.c": "/* ------ the middle ------ */\n"}),
     "a_vendored_folder": ("foreign", {"agent/vendor/a.txt": ""}),
-    "a_licence_text": ("foreign", {"agent/base/x.c": "/* Copyright (c) 2020 N. N. */\n"}),
+    "a_licence_text": ("foreign", {"agent/base/x.c": "/* Copy" "right (c) 2020 N. N. */\n"}),
     "a_large_file": ("foreign", {"tests/big.bin": "x" * (1 << 20) + "y"}),
     "a_home_folder": ("machine", {"tests/a.sh": "cd /ho" "me/someone/nookd\n"}),
     "a_registry_host": ("machine", {"container/a.sh": "curl https://py" "pi.org/simple\n"}),
