@@ -1,0 +1,44 @@
+/*
+ * A place in the file system: a descriptor of a folder and one name in it.
+ *
+ * What files/path.h makes of a client's string. What lies at the name may change at any time, so
+ * nothing here follows a link in it. The owner calls nk_place_fini.
+ *
+ * Blocking; on a pool thread that has the user's rights.
+ */
+#ifndef NK_FILES_PLACE_H
+#define NK_FILES_PLACE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+
+#define NK_PLACE_PATH_MAX 4096
+#define NK_PLACE_NAME_MAX 255
+
+struct nk_place {
+    int dir;                          /* owned: O_PATH, the folder it lies in; -1: none */
+    char name[NK_PLACE_NAME_MAX + 1]; /* one component; "." where `dir` is the place itself */
+    bool is_root;                     /* one of the roots itself */
+    bool absolute;                    /* the client asked with an absolute path */
+    bool slash;                       /* the client's path ended in a slash */
+    char path[NK_PLACE_PATH_MAX + 1]; /* for answers, as asked for but clean; "." if empty */
+};
+
+void nk_place_fini(struct nk_place *place); /* a zeroed or a failed one is fine */
+
+/* Never follow a link in the last place. 0 or a descriptor, or -1 with err. */
+int nk_place_stat(const struct nk_place *place, struct stat *out, struct nk_err *err);
+int nk_place_open_dir(const struct nk_place *place, int flags /* O_PATH or O_RDONLY */,
+                      struct nk_err *err);
+/* A regular file, for reading; never blocks, whatever lies there. Else NK_BAD_PATH. */
+int nk_place_open_file(const struct nk_place *place, struct stat *out, struct nk_err *err);
+
+/* Makes one folder with exactly these permission bits, whatever the umask. 0, or -errno. */
+int nk_place_mkdir(int dir, const char *name, mode_t mode);
+
+/* nk_fail_sys with the place's name in front. */
+int nk_place_fail(const struct nk_place *place, int sys, struct nk_err *err);
+
+#endif
