@@ -95,6 +95,7 @@ int nk_launch_prepare(struct nk_live *l, const struct nk_command *cmd, struct nk
 /* process.c */
 void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err);
 void nk_process_step(struct nk_process *p);
+void nk_process_drop_captures(struct nk_process *p);
 
 /* registry.c, trees.c */
 struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,

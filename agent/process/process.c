@@ -16,7 +16,7 @@ void nk_process_ref(struct nk_process *p)
     p->refs++;
 }
 
-static void free_captures(struct nk_process *p)
+void nk_process_drop_captures(struct nk_process *p)
 {
     if (!p->captures)
         return;
@@ -24,14 +24,15 @@ static void free_captures(struct nk_process *p)
     nk_capture_fini(&p->captures[1]);
     free(p->captures);
     p->captures = NULL;
+    nk_registry_recount(p);
 }
 
 void nk_process_unref(struct nk_process *p)
 {
     if (--p->refs > 0)
         return;
+    nk_process_drop_captures(p);
     nk_outlog_fini(&p->log);
-    free_captures(p);
     free(p->name);
     free(p->argv);
     free(p->cwd);
@@ -111,10 +112,8 @@ void nk_process_step(struct nk_process *p)
     nk_process_ref(p);
     nk_registry_ended(p);
     nk_process_emit(p, NK_PROC_EV_EXITED, NULL);
-    if (!p->keep_captures) {
-        free_captures(p);
-        nk_registry_recount(p);
-    }
+    if (p->holds == 0)
+        nk_process_drop_captures(p);
     if (p->live)
         nk_live_settle(p->live);
     nk_process_unref(p);

@@ -85,7 +85,7 @@ struct nk_process {
     uint64_t end_offset; /* of the log, where the ended streams stop */
     struct nk_outlog log;
     size_t counted;              /* of the owner's output_bytes */
-    bool keep_captures;          /* past the end: a key still answers from them */
+    unsigned holds;              /* nk_registry_hold: the results stay past the end */
     struct nk_capture *captures; /* owned: [0] stdout, [1] stderr; NULL without `capture` */
 
     struct nk_list watchers;

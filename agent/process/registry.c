@@ -12,6 +12,7 @@ static void init_owner(struct nk_owner *o)
     *o = (struct nk_owner){0};
     nk_list_init(&o->running);
     nk_list_init(&o->ended);
+    nk_list_init(&o->held);
 }
 
 static int init_handles(struct nk_registry *r)
@@ -72,22 +73,47 @@ static void on_closed(uv_handle_t *handle)
     nk_registry_release(r);
 }
 
-/* Out of the lists and the counts; the registry's reference goes. */
-static void unlist(struct nk_process *p)
+static void leave_ended(struct nk_process *p)
 {
     struct nk_owner *o = p->owner;
 
+    nk_list_remove(&p->link);
+    p->registry->stats.ended--;
+    if (p->holds > 0) {
+        o->held_count--;
+        return;
+    }
+    o->ended_count--;
+    o->output_bytes -= p->counted;
+    p->counted = 0;
+}
+
+/* Out of the lists and the counts; the registry's reference goes. */
+static void unlist(struct nk_process *p)
+{
     if (!p->listed)
         return;
     p->listed = false;
-    if (p->state == NK_PROC_EXITED && nk_list_linked(&p->link)) {
-        nk_list_remove(&p->link);
-        o->ended_count--;
-        p->registry->stats.ended--;
-        o->output_bytes -= p->counted;
-        p->counted = 0;
-    }
+    if (p->state == NK_PROC_EXITED && nk_list_linked(&p->link))
+        leave_ended(p);
     nk_process_unref(p);
+}
+
+static void join_ended(struct nk_process *p)
+{
+    struct nk_owner *o = p->owner;
+
+    p->registry->stats.ended++;
+    if (p->holds > 0) {
+        nk_list_append(&o->held, &p->link);
+        o->held_count++;
+        return;
+    }
+    nk_list_append(&o->ended, &p->link);
+    o->ended_count++;
+    nk_registry_recount(p);
+    while (o->ended_count > NK_KEEP_ENDED)
+        unlist(nk_list_entry(o->ended.next, struct nk_process, link));
 }
 
 void nk_registry_close(struct nk_registry **slot)
@@ -127,9 +153,12 @@ void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o)
 
 void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o)
 {
+    struct nk_list *const heads[] = {&o->ended, &o->held};
+
     (void)r;
-    while (!nk_list_empty(&o->ended))
-        unlist(nk_list_entry(o->ended.next, struct nk_process, link));
+    for (size_t i = 0; i < NK_COUNT(heads); i++)
+        while (!nk_list_empty(heads[i]))
+            unlist(nk_list_entry(heads[i]->next, struct nk_process, link));
     nk_list_remove(&o->link);
 }
 
@@ -220,7 +249,7 @@ void nk_registry_failed(struct nk_process *p)
     nk_ending_step(r);
 }
 
-static size_t output_memory(const struct nk_process *p)
+size_t nk_registry_memory(const struct nk_process *p)
 {
     size_t n = nk_outlog_memory(&p->log);
 
@@ -251,11 +280,9 @@ static void bound_outputs(struct nk_registry *r, struct nk_owner *o)
 
 void nk_registry_recount(struct nk_process *p)
 {
-    size_t now = output_memory(p);
+    size_t now = nk_registry_memory(p);
 
-    if (p->state != NK_PROC_EXITED || !p->listed)
-        return;
-    if (now == p->counted)
+    if (p->state != NK_PROC_EXITED || !p->listed || p->holds > 0 || now == p->counted)
         return;
     p->owner->output_bytes += now - p->counted;
     p->counted = now;
@@ -265,24 +292,43 @@ void nk_registry_recount(struct nk_process *p)
 void nk_registry_ended(struct nk_process *p)
 {
     struct nk_registry *r = p->registry;
-    struct nk_owner *o = p->owner;
 
     give_slot(p);
     r->stats.exited++;
     r->stats.killed += p->killed;
     r->stats.timed_out += p->timed_out;
     if (p->listed) {
-        nk_list_append(&o->ended, &p->link);
-        o->ended_count++;
-        r->stats.ended++;
-        if (!p->live || p->log.end - p->log.start < p->log.size / 2)
-            nk_outlog_shrink(&p->log);
-        nk_registry_recount(p);
+        nk_outlog_shrink(&p->log);
+        join_ended(p);
     }
-    while (o->ended_count > NK_KEEP_ENDED)
-        unlist(nk_list_entry(o->ended.next, struct nk_process, link));
     nk_trees_suspect(r, p);
     nk_ending_step(r);
+}
+
+void nk_registry_hold(struct nk_process *p)
+{
+    bool remembered = p->state == NK_PROC_EXITED && nk_list_linked(&p->link);
+
+    nk_process_ref(p);
+    if (remembered)
+        leave_ended(p);
+    p->holds++;
+    if (remembered)
+        join_ended(p);
+}
+
+void nk_registry_unhold(struct nk_process *p)
+{
+    bool remembered = p->state == NK_PROC_EXITED && nk_list_linked(&p->link);
+
+    if (remembered)
+        leave_ended(p);
+    p->holds--;
+    if (p->holds == 0 && p->state == NK_PROC_EXITED)
+        nk_process_drop_captures(p);
+    if (remembered)
+        join_ended(p);
+    nk_process_unref(p);
 }
 
 void nk_registry_forget(struct nk_registry *r, struct nk_process *p)
@@ -302,7 +348,7 @@ static bool is_called(const struct nk_process *p, const char *id)
 struct nk_process *nk_registry_find(struct nk_registry *r, struct nk_owner *owner, const char *id)
 {
     struct nk_owner *o = owner ? owner : &r->own;
-    struct nk_list *const heads[] = {&o->running, &o->ended};
+    struct nk_list *const heads[] = {&o->running, &o->held, &o->ended};
 
     for (size_t i = 0; i < NK_COUNT(heads); i++)
         for (struct nk_list *n = heads[i]->prev; n != heads[i]; n = n->prev) {
@@ -326,10 +372,10 @@ size_t nk_registry_list(struct nk_registry *r, struct nk_owner *owner, bool runn
                         struct nk_process **out, size_t max)
 {
     struct nk_owner *o = owner ? owner : &r->own;
-    struct nk_list *const heads[] = {&o->running, &o->ended};
+    struct nk_list *const heads[] = {&o->running, &o->held, &o->ended};
     size_t count = 0;
 
-    for (size_t i = 0; i < (running_only ? 1u : 2u); i++)
+    for (size_t i = 0; i < (running_only ? 1u : NK_COUNT(heads)); i++)
         for (struct nk_list *n = heads[i]->prev; n != heads[i] && count < max; n = n->prev) {
             struct nk_process *p = nk_list_entry(n, struct nk_process, link);
 
@@ -344,7 +390,7 @@ size_t nk_registry_size(struct nk_registry *r, struct nk_owner *owner)
 {
     struct nk_owner *o = owner ? owner : &r->own;
 
-    return o->running_count + o->ended_count;
+    return o->running_count + o->held_count + o->ended_count;
 }
 
 const struct nk_registry_stats *nk_registry_stats(const struct nk_registry *r)

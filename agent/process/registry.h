@@ -28,8 +28,10 @@ struct nk_owner {
     struct nk_list link;    /* among all owners */
     struct nk_list running; /* records that hold a slot, oldest first */
     struct nk_list ended;   /* remembered records, the first ended first */
+    struct nk_list held;    /* ended, outside the bound: somebody still answers from them */
     unsigned running_count;
     unsigned ended_count;
+    unsigned held_count;
     size_t output_bytes; /* memory of ended records' outputs */
 };
 
@@ -78,6 +80,11 @@ struct nk_settle {
 };
 void nk_registry_settle(struct nk_registry *r, struct nk_settle *s);
 void nk_registry_unsettle(struct nk_settle *s); /* no call any more */
+
+/* Keeps an ended record and its whole results outside the bounds until as often let go. */
+void nk_registry_hold(struct nk_process *p);
+void nk_registry_unhold(struct nk_process *p);
+size_t nk_registry_memory(const struct nk_process *p); /* of its outputs */
 
 /* Ends everything, for `why`; `done` once nothing runs. New starts are refused: shutting_down. */
 void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned grace_ms,

@@ -292,3 +292,31 @@ int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive)
     (void)closedir(dir);
     return 0;
 }
+
+struct range {
+    gid_t first;
+    unsigned count;
+    gid_t found;
+};
+
+static bool in_range(gid_t gid, void *ctx)
+{
+    struct range *r = ctx;
+
+    if (gid < r->first || gid - r->first >= r->count)
+        return false;
+    r->found = gid;
+    return true;
+}
+
+struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, unsigned count)
+{
+    struct range r = {first, count, 0};
+    struct entry e;
+    char status[STATUS_MAX];
+
+    if (!read_entry(proc, pid, &e) || read_proc(proc, pid, "status", status, sizeof status) <= 0)
+        return (struct nk_tree_holder){0};
+    (void)each_group(status, in_range, &r);
+    return (struct nk_tree_holder){true, r.found, e.session};
+}

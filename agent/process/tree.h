@@ -27,4 +27,12 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms);
 /* Which of the marks first … first + count - 1 somebody carries: one pass, a byte each in `alive`. */
 int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive);
 
+/* To which tree one process belongs. `proc` is a descriptor of /proc. */
+struct nk_tree_holder {
+    bool known; /* false: it is gone */
+    gid_t mark; /* 0: it carries none of the range */
+    pid_t session;
+};
+struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, unsigned count);
+
 #endif
