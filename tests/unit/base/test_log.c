@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/job.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -147,6 +148,21 @@ static void a_full_socket_blocks_nothing(void **state)
     nothing_blocks_and_the_dropped_are_counted(open_socket());
 }
 
+/* Root's pipe is closed to another user, whose log must do without a description of its own. */
+static void a_pipe_that_cannot_be_reopened_blocks_nothing(void **state)
+{
+    struct nk_creds as = {.uid = 65534, .gid = 65534};
+    struct pair p;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can become another */
+    p = open_pipe();
+    assert_int_equal(nk_job_become(&as), 0);
+    nothing_blocks_and_the_dropped_are_counted(p);
+    nk_job_restore();
+}
+
 static void a_lost_reader_costs_only_lines(void **state)
 {
     struct pair p = open_socket();
@@ -199,6 +215,7 @@ int main(void)
         cmocka_unit_test(only_what_matters_is_written),
         cmocka_unit_test(a_full_pipe_blocks_nothing),
         cmocka_unit_test(a_full_socket_blocks_nothing),
+        cmocka_unit_test(a_pipe_that_cannot_be_reopened_blocks_nothing),
         cmocka_unit_test(a_lost_reader_costs_only_lines),
         cmocka_unit_test(a_file_is_appended_to),
         cmocka_unit_test(no_descriptor_means_no_log),
