@@ -80,7 +80,7 @@ struct nk_route_match {
 /* `path` without query, still encoded. A HEAD finds the GET row where there is none of its own.
  * 0; -1 with NK_NOT_FOUND, or NK_METHOD_NOT_ALLOWED and err->value = allow. */
 int nk_router_find(const struct nk_route *routes, size_t count, enum nk_method method,
-                   const char *path, size_t len, struct nk_route_match *out, struct nk_err *err);
+                   const char *path, struct nk_route_match *out, struct nk_err *err);
 
 const char *nk_router_method_name(enum nk_method m);
 

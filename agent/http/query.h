@@ -1,0 +1,40 @@
+/*
+ * Percent-coding of URLs, and the parameters of a query.
+ *
+ * Decoded once, into the arena of the request. A NUL, or a `%` without two hexadecimal digits, is an
+ * error. In a query `+` is a space, as browsers and libraries write it. No I/O.
+ */
+#ifndef NK_HTTP_QUERY_H
+#define NK_HTTP_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "http/router.h"
+
+/* More than a row can know, so that a query which has more holds an unknown or a repeated name. */
+#define NK_QUERY_MAX (2 * NK_ROUTE_QUERIES)
+
+struct nk_query {
+    struct {
+        const char *name;  /* borrowed: the arena's */
+        const char *value; /* borrowed: the arena's; ends in a NUL */
+        size_t len;
+    } pair[NK_QUERY_MAX];
+    size_t count;
+};
+
+/* NULL and `err` (NK_BAD_REQUEST, NK_OVERLOADED) where it cannot be decoded. */
+char *nk_query_decode(struct nk_arena *arena, const char *text, size_t len, bool plus,
+                      size_t *out_len, struct nk_err *err);
+
+/* On failure `out` is left empty: half a query is not a query. */
+int nk_query_parse(struct nk_arena *arena, const char *text, size_t len, struct nk_query *out,
+                   struct nk_err *err);
+
+/* Refuses what the row does not know, and what comes twice. */
+int nk_query_check(const struct nk_query *q, const struct nk_route *route, struct nk_err *err);
+
+#endif
