@@ -51,17 +51,18 @@ int nk_ask_problem(struct nk_client *c, int status, struct nk_ask_problem *out, 
 {
     struct nk_buf body = {.max = NK_ASK_BODY_MAX};
     struct nk_json *root = NULL;
-    int rc = read_rest(c, &body, err);
 
-    if (rc == 0) {
-        *out = (struct nk_ask_problem){.status = status};
-        if (nk_json_parse(nk_buf_front(&body), nk_buf_left(&body), &root, NULL) == 0 &&
-            nk_json_type(root) == NK_JSON_OBJECT)
-            read_problem(root, out);
-        nk_json_free(root);
+    if (read_rest(c, &body, err) < 0) {
+        nk_buf_fini(&body);
+        return -1;
     }
+    *out = (struct nk_ask_problem){.status = status};
+    if (nk_json_parse(nk_buf_front(&body), nk_buf_left(&body), &root, NULL) == 0 &&
+        nk_json_type(root) == NK_JSON_OBJECT)
+        read_problem(root, out);
+    nk_json_free(root);
     nk_buf_fini(&body);
-    return rc;
+    return 0;
 }
 
 int nk_ask_refused(const struct nk_ask_problem *p, struct nk_err *err)
