@@ -115,7 +115,7 @@ class Nook:
         self._make_folders()
         self.argv = self._arguments(args, program, token, user)
         self.env = self._environment(env)
-        self._start()
+        self.start()
 
     def _make_folders(self):
         for folder in (self.workspace, self.output, self.tmp, self.home):
@@ -156,7 +156,8 @@ class Nook:
         env.update(more or {})
         return env
 
-    def _start(self):
+    def start(self):
+        """Again, after it has ended: the same root, arguments and socket."""
         with open(self.stderr_file, "wb") as err, open(self.stdout_file, "wb") as out:
             self.proc = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=out,
                                          stderr=err, env=self.env, cwd="/")
@@ -288,6 +289,7 @@ class Nook:
             except ProcessLookupError:
                 pass
         self.proc.wait(20)
+        self._leftovers()
 
     def finish(self):
         """Ends it if it runs; everything wrong with how it ended, as sentences."""
