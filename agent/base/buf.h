@@ -43,7 +43,7 @@ static inline size_t nk_buf_left(const struct nk_buf *b)
 
 static inline const uint8_t *nk_buf_front(const struct nk_buf *b)
 {
-    return b->data + b->off;
+    return b->data ? b->data + b->off : NULL; /* NULL + 0 is not defined in C */
 }
 
 void nk_buf_consume(struct nk_buf *b, size_t n); /* an emptied buffer starts again at 0 */

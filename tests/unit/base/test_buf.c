@@ -150,6 +150,17 @@ static void a_refused_allocation_keeps_what_is_there(void **state)
     nk_buf_fini(&b);
 }
 
+static void an_untouched_buffer_has_an_empty_front(void **state)
+{
+    struct nk_buf b = {0};
+
+    (void)state;
+    assert_null(nk_buf_front(&b));
+    assert_int_equal(nk_buf_left(&b), 0);
+    nk_buf_consume(&b, 0);
+    nk_buf_fini(&b);
+}
+
 static void reserving_nothing_gives_a_place(void **state)
 {
     struct nk_buf b = {0};
@@ -169,6 +180,7 @@ int main(void)
         cmocka_unit_test(growing_keeps_what_is_left),
         cmocka_unit_test(the_bound_is_exact_and_failure_sticks),
         cmocka_unit_test(a_refused_allocation_keeps_what_is_there),
+        cmocka_unit_test(an_untouched_buffer_has_an_empty_front),
         cmocka_unit_test(reserving_nothing_gives_a_place),
     };
 
