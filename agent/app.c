@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "api/api.h"
+#include "api/keys.h"
 #include "app_setup.h"
 #include "base/clock.h"
 #include "base/job.h"
@@ -40,6 +41,7 @@ struct app {
     struct nk_reaper *reaper;
     struct nk_spawner *spawner;
     struct nk_registry *registry;
+    struct nk_keys *keys;
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
@@ -135,6 +137,7 @@ static void close_handles(struct app *a)
 static void close_services(struct app *a)
 {
     nk_server_close(&a->server);
+    nk_keys_close(&a->keys);
     nk_registry_close(&a->registry);
     nk_spawner_close(&a->spawner);
     nk_reaper_close(&a->reaper);
@@ -256,7 +259,9 @@ static int open_processes(struct app *a)
     rc.jobs = a->jobs;
     rc.reaper = a->reaper;
     rc.spawner = a->spawner;
-    return res < 0 ? res : nk_registry_open(&rc, &a->registry);
+    if (res == 0)
+        res = nk_registry_open(&rc, &a->registry);
+    return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
 static struct nk_api_settings api_settings(const struct app *a)
@@ -296,6 +301,7 @@ static void fill_api(struct app *a)
     api->set = api_settings(a);
     api->jobs = a->jobs;
     api->processes = a->registry;
+    api->keys = a->keys;
     api->spawner = a->spawner;
     api->reaper = a->reaper;
     api->kernel = &a->kernel;

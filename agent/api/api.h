@@ -21,6 +21,7 @@
 #include "process/userdb.h"
 
 struct nk_jobs;
+struct nk_keys;
 struct nk_reaper;
 struct nk_registry;
 struct nk_spawner;
@@ -49,6 +50,7 @@ struct nk_api {
     struct nk_server *server;
     struct nk_jobs *jobs;
     struct nk_registry *processes;
+    struct nk_keys *keys;
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
     struct nk_kernel *kernel;

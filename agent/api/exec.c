@@ -34,7 +34,7 @@ static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct n
         reply(call);
 }
 
-static void on_looked_up(struct nk_starter *l, const struct nk_err *err)
+static void on_started(struct nk_starter *l, const struct nk_err *err)
 {
     struct exec_call *call = NK_CONTAINER_OF(l, struct exec_call, starter);
 
@@ -44,16 +44,23 @@ static void on_looked_up(struct nk_starter *l, const struct nk_err *err)
         nk_req_fail(call->req, err);
 }
 
+static void on_joined(struct nk_starter *l, struct nk_process *p)
+{
+    struct exec_call *call = NK_CONTAINER_OF(l, struct exec_call, starter);
+
+    nk_watcher_attach(&call->watcher, p);
+    if (p->state == NK_PROC_EXITED)
+        reply(call);
+}
+
 static void on_close(struct nk_req *req, void *ctx, bool gone)
 {
     struct exec_call *call = ctx;
-    struct nk_process *p = call->watcher.process;
 
     (void)req;
     call->req = NULL;
-    /* A command that has ended leaves its background children alone, whoever goes. */
-    if (gone && p && p->state != NK_PROC_EXITED)
-        nk_process_end(p, NK_REASON_CLIENT_GONE);
+    if (gone)
+        nk_starter_gone(&call->starter);
     nk_watcher_detach(&call->watcher);
     if (nk_starter_drop(&call->starter))
         free(call);
@@ -67,8 +74,12 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     call->req = req;
     call->watcher.on_event = on_event;
-    call->starter.done = on_looked_up;
-    if (nk_starter_run(&call->starter, req, &call->watcher, true, err) < 0) {
+    call->starter = (struct nk_starter){.kind = NK_EXEC_WHOLE,
+                                        .capture = true,
+                                        .watcher = &call->watcher,
+                                        .done = on_started,
+                                        .joined = on_joined};
+    if (nk_starter_run(&call->starter, req, err) < 0) {
         free(call);
         return -1;
     }

@@ -9,6 +9,8 @@
 #include "base/attr.h"
 #include "base/json.h"
 
+#define NAME_MAX_LEN 128
+
 static int no_memory(struct nk_err *err)
 {
     return nk_fail(err, NK_OVERLOADED, "no memory for this request");
@@ -162,18 +164,70 @@ static int read_fields(const struct nk_json *object, const struct nk_api_setting
     return read_user(object, set, &ask->user, err);
 }
 
-int nk_exec_request_read(const struct nk_json *object, const struct nk_api_settings *set,
-                         struct nk_arena *arena, struct nk_exec_request *out, struct nk_err *err)
+/* A name is a path segment of the API: visible, and never to be taken for something else. */
+static int read_name(const struct nk_json *object, struct nk_command *cmd, struct nk_err *err)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *name = NULL;
+
+    if (nk_json_read_str(object, "name", &name, err) < 0)
+        return -1;
+    if (!name)
+        return 0;
+    if (*name == '\0' || strlen(name) > NAME_MAX_LEN || name[strspn(name, allowed)] != '\0')
+        return nk_fail(err, NK_BAD_REQUEST,
+                       "name must be 1 to %d letters, digits, dots, dashes or underscores",
+                       NAME_MAX_LEN);
+    cmd->name = name;
+    return 0;
+}
+
+static int read_process_fields(const struct nk_json *object, const struct nk_api_settings *set,
+                               struct nk_command *cmd, struct nk_err *err)
+{
+    uint64_t cols = 80, rows = 24, log_bytes = set->log_bytes;
+    uint64_t log_max = set->log_total > set->log_bytes ? set->log_total : set->log_bytes;
+
+    if (read_name(object, cmd, err) < 0 || nk_json_read_bool(object, "tty", &cmd->tty, err) < 0 ||
+        nk_json_read_u64(object, "cols", 1, 65535, &cols, err) < 0 ||
+        nk_json_read_u64(object, "rows", 1, 65535, &rows, err) < 0 ||
+        nk_json_read_u64(object, "log_bytes", 1, log_max, &log_bytes, err) < 0)
+        return -1;
+    cmd->cols = (unsigned)cols;
+    cmd->rows = (unsigned)rows;
+    cmd->log_bytes = (size_t)log_bytes;
+    return 0;
+}
+
+static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask, struct nk_err *err)
+{
+    if (kind == NK_EXEC_WHOLE && ask->cmd.stdin_open)
+        return nk_fail(err, NK_BAD_REQUEST,
+                       "stdin_open needs a way to send more input: a stream, a process or a "
+                       "WebSocket");
+    return 0;
+}
+
+/* The last count names are those of processes only. */
+#define PROCESS_FIELDS 5
+
+int nk_exec_request_read(const struct nk_json *object, enum nk_exec_kind kind,
+                         const struct nk_api_settings *set, struct nk_arena *arena,
+                         struct nk_exec_request *out, struct nk_err *err)
 {
     static const char *const names[] = {
         "command", "stdin", "stdin_base64", "stdin_open", "timeout", "env",
-        "cwd",     "user",  "report_files", "max_output", "detach",
+        "cwd",     "user",  "report_files", "max_output", "detach",  "name",
+        "tty",     "cols",  "rows",         "log_bytes",
     };
+    size_t count = NK_COUNT(names) - (kind == NK_EXEC_PROCESS ? 0 : PROCESS_FIELDS);
     struct nk_exec_request ask = {0};
 
-    if (nk_json_only(object, names, NK_COUNT(names), err) < 0)
+    if (nk_json_only(object, names, count, err) < 0 ||
+        read_fields(object, set, arena, &ask, err) < 0 || check_kind(kind, &ask, err) < 0)
         return -1;
-    if (read_fields(object, set, arena, &ask, err) < 0)
+    if (kind == NK_EXEC_PROCESS && read_process_fields(object, set, &ask.cmd, err) < 0)
         return -1;
     if (nk_json_read_bytes(object, "stdin", &ask.stdin_data, &ask.cmd.stdin_len,
                            &ask.cmd.stdin_given, err) < 0)

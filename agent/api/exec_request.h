@@ -17,6 +17,12 @@ struct nk_api_settings;
 struct nk_arena;
 struct nk_json;
 
+enum nk_exec_kind {
+    NK_EXEC_WHOLE,   /* one answer at the end */
+    NK_EXEC_STREAM,  /* stdin may stay open */
+    NK_EXEC_PROCESS, /* also name, terminal, log size */
+};
+
 struct nk_exec_request {
     struct nk_command cmd; /* all but `user` and `owner` */
     uint8_t *stdin_data;   /* owned; NULL: none */
@@ -26,8 +32,9 @@ struct nk_exec_request {
 };
 
 /* From the object of the contract. 0, or -1 with what is wrong; fini is needed after 0 only. */
-int nk_exec_request_read(const struct nk_json *object, const struct nk_api_settings *set,
-                         struct nk_arena *arena, struct nk_exec_request *out, struct nk_err *err);
+int nk_exec_request_read(const struct nk_json *object, enum nk_exec_kind kind,
+                         const struct nk_api_settings *set, struct nk_arena *arena,
+                         struct nk_exec_request *out, struct nk_err *err);
 void nk_exec_request_fini(struct nk_exec_request *ask);
 
 #endif

@@ -178,10 +178,10 @@ static int check_key(const struct nk_req *req, struct nk_err *err)
         return 0;
     if (nk_req_header_count(req, "Idempotency-Key") != 1)
         return nk_fail(err, NK_BAD_REQUEST, "Idempotency-Key is repeated");
-    if (!is_visible(key, KEY_MAX))
-        return nk_fail(err, NK_BAD_REQUEST,
-                       "Idempotency-Key must be 1 to %d visible ASCII characters", KEY_MAX);
-    return nk_fail(err, NK_NOT_SUPPORTED, "Idempotency-Key is not supported");
+    if (is_visible(key, KEY_MAX))
+        return 0;
+    return nk_fail(err, NK_BAD_REQUEST, "Idempotency-Key must be 1 to %d visible ASCII characters",
+                   KEY_MAX);
 }
 
 static int check_row(const struct nk_req *req, const struct nk_api *api, struct nk_err *err)

@@ -15,5 +15,13 @@ int nk_api_metrics(struct nk_req *req, struct nk_err *err);
 int nk_api_capabilities(struct nk_req *req, struct nk_err *err);
 int nk_api_exec(struct nk_req *req, struct nk_err *err);
 int nk_api_exec_stream(struct nk_req *req, struct nk_err *err);
+int nk_api_process_start(struct nk_req *req, struct nk_err *err);
+int nk_api_process_list(struct nk_req *req, struct nk_err *err);
+int nk_api_process_show(struct nk_req *req, struct nk_err *err);
+int nk_api_process_delete(struct nk_req *req, struct nk_err *err);
+int nk_api_process_logs(struct nk_req *req, struct nk_err *err);
+int nk_api_process_follow(struct nk_req *req, struct nk_err *err);
+int nk_api_process_kill(struct nk_req *req, struct nk_err *err);
+int nk_api_process_stdin(struct nk_req *req, struct nk_err *err);
 
 #endif

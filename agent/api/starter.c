@@ -8,10 +8,8 @@
 /* What the contract has and this daemon does not do yet, each by its name. */
 static int check_supported(const struct nk_exec_request *ask, struct nk_err *err)
 {
-    if (ask->detach)
-        return nk_fail(err, NK_NOT_SUPPORTED, "detach is not supported");
-    if (ask->cmd.stdin_open)
-        return nk_fail(err, NK_NOT_SUPPORTED, "stdin_open is not supported");
+    if (ask->cmd.tty)
+        return nk_fail(err, NK_NOT_SUPPORTED, "tty is not supported");
     if (ask->report_files)
         return nk_fail(err, NK_NOT_SUPPORTED, "report_files is not supported");
     return 0;
@@ -23,7 +21,10 @@ static int run(struct nk_starter *l, const struct nk_user *user, struct nk_err *
 
     l->ask.cmd.user = user;
     l->ask.cmd.owner = nk_req_identity(l->req);
-    return nk_process_start(l->api->processes, &l->ask.cmd, l->watcher, &p, err);
+    if (nk_process_start(l->api->processes, &l->ask.cmd, l->watcher, &p, err) < 0)
+        return -1;
+    nk_keys_bind(&l->use, p);
+    return 0;
 }
 
 static void look_up(struct nk_job *job)
@@ -62,6 +63,8 @@ static void on_looked_up(struct nk_job *job, bool canceled)
     else if (err.code == NK_OK && run_as(l, &err) == 0)
         err.code = NK_OK;
     nk_exec_request_fini(&l->ask);
+    if (err.code != NK_OK)
+        nk_keys_drop(&l->use, &err);
     l->done(l, err.code == NK_OK ? NULL : &err);
 }
 
@@ -87,30 +90,67 @@ static int begin(struct nk_starter *l, struct nk_err *err)
     return rc;
 }
 
-int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_watcher *w, bool capture,
-                   struct nk_err *err)
+static void on_ready(struct nk_key_use *use, struct nk_process *p, const struct nk_err *err)
+{
+    struct nk_starter *l = NK_CONTAINER_OF(use, struct nk_starter, use);
+
+    if (p)
+        l->joined(l, p);
+    else
+        l->done(l, err);
+}
+
+static int start_first(struct nk_starter *l, const struct nk_json *object, struct nk_err *err)
+{
+    if (nk_exec_request_read(object, l->kind, &l->api->set, nk_req_arena(l->req), &l->ask, err) < 0)
+        return -1;
+    l->ask.cmd.capture = l->capture;
+    l->survives = l->survives || l->ask.detach;
+    return begin(l, err);
+}
+
+int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
 {
     const struct nk_json *object = nk_req_json(req);
+    enum nk_key_claim claim;
 
     l->api = nk_req_app(req);
     l->req = req;
-    l->watcher = w;
+    l->use.ready = on_ready;
     if (!object)
         return nk_fail(err, NK_NOT_SUPPORTED,
                        "attachments (multipart/form-data) are not supported");
     if (!l->api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
-    if (nk_exec_request_read(object, &l->api->set, nk_req_arena(req), &l->ask, err) < 0)
+    if (nk_keys_claim(l->api->keys, req, &l->use, &claim, err) < 0)
         return -1;
-    l->ask.cmd.capture = capture;
-    return begin(l, err);
+    l->survives = claim != NK_KEY_NONE;
+    l->repeat = claim == NK_KEY_REPEAT;
+    if (l->repeat || start_first(l, object, err) == 0)
+        return 0;
+    nk_keys_drop(&l->use, err);
+    return -1;
 }
 
 bool nk_starter_drop(struct nk_starter *l)
 {
+    struct nk_err err;
+
     l->req = NULL;
+    if (l->repeat)
+        nk_keys_leave(&l->use);
     if (!l->looking)
         return true;
+    (void)nk_fail(&err, NK_OVERLOADED, "the first request under this key left before its start");
+    nk_keys_drop(&l->use, &err);
     nk_job_cancel(&l->job);
     return false;
+}
+
+void nk_starter_gone(const struct nk_starter *l)
+{
+    struct nk_process *p = l->watcher->process;
+
+    if (p && p->state != NK_PROC_EXITED && !l->survives)
+        nk_process_end(p, NK_REASON_CLIENT_GONE);
 }

@@ -127,6 +127,15 @@ void nk_wire_sse_output(struct nk_buf *out, enum nk_cut kind, const struct nk_cu
     end(&o);
 }
 
+void nk_wire_sse_gap(struct nk_buf *out, uint64_t from, uint64_t to)
+{
+    struct nk_json_out o = begin(out, "gap", to);
+
+    nk_json_out_u64(&o, "from", from);
+    nk_json_out_u64(&o, "to", to);
+    end(&o);
+}
+
 void nk_wire_sse_exit(struct nk_buf *out, struct nk_process *p)
 {
     struct nk_json_out o = begin(out, "exit", p->end_offset);
@@ -147,4 +156,15 @@ void nk_wire_reply(struct nk_req *req, int status, struct nk_buf *body)
 {
     nk_reply_take(req, status, "application/json", body);
     nk_buf_fini(body);
+}
+
+void nk_wire_reply_process(struct nk_req *req, int status, const struct nk_process *p)
+{
+    struct nk_buf body = {0};
+    struct nk_json_out o = {.buf = &body};
+
+    nk_json_out_open(&o, NULL, '{');
+    nk_wire_process(&o, p, NULL, 0);
+    nk_json_out_close(&o, '}');
+    nk_wire_reply(req, status, &body);
 }

@@ -32,8 +32,12 @@ void nk_wire_output(struct nk_json_out *o, enum nk_cut kind, const struct nk_cut
 /* Events of a stream. */
 void nk_wire_sse_started(struct nk_buf *out, const struct nk_process *p, uint64_t offset);
 void nk_wire_sse_output(struct nk_buf *out, enum nk_cut kind, const struct nk_cutter_piece *piece);
+void nk_wire_sse_gap(struct nk_buf *out, uint64_t from, uint64_t to);
 void nk_wire_sse_exit(struct nk_buf *out, struct nk_process *p);
 void nk_wire_sse_error(struct nk_buf *out, uint64_t offset, const struct nk_err *err);
+
+/* Answers with the object of a process, without its ports. */
+void nk_wire_reply_process(struct nk_req *req, int status, const struct nk_process *p);
 
 /* Answers 200-like with one JSON object; `body` is taken. */
 void nk_wire_reply(struct nk_req *req, int status, struct nk_buf *body);

@@ -243,21 +243,36 @@ static int copy_bytes(const char *text, bool base64, const char *key, uint8_t **
     return 0;
 }
 
-int nk_json_read_bytes(const struct nk_json *o, const char *key, uint8_t **out, size_t *out_len,
-                       bool *out_given, struct nk_err *err)
+int nk_json_read_either(const struct nk_json *o, const char *key, const char *coded_key,
+                        struct nk_json_bytes *out, struct nk_err *err)
 {
-    char coded_key[NAME_SHOWN];
     const char *text = NULL, *coded = NULL;
 
-    (void)snprintf(coded_key, sizeof coded_key, "%s_base64", key);
     if (nk_json_read_str(o, key, &text, err) < 0 || nk_json_read_str(o, coded_key, &coded, err) < 0)
         return -1;
     if (text && coded)
         return nk_fail(err, NK_BAD_REQUEST, "give %s or %s, not both", key, coded_key);
-    if (text && copy_bytes(text, false, key, out, out_len, err) < 0)
+    if (text && copy_bytes(text, false, key, &out->data, &out->len, err) < 0)
         return -1;
-    if (coded && copy_bytes(coded, true, coded_key, out, out_len, err) < 0)
+    if (coded && copy_bytes(coded, true, coded_key, &out->data, &out->len, err) < 0)
         return -1;
-    *out_given = text || coded;
+    out->given = text || coded;
+    return 0;
+}
+
+int nk_json_read_bytes(const struct nk_json *o, const char *key, uint8_t **out, size_t *out_len,
+                       bool *out_given, struct nk_err *err)
+{
+    char coded_key[NAME_SHOWN];
+    struct nk_json_bytes bytes = {0};
+
+    (void)snprintf(coded_key, sizeof coded_key, "%s_base64", key);
+    if (nk_json_read_either(o, key, coded_key, &bytes, err) < 0)
+        return -1;
+    *out_given = bytes.given;
+    if (bytes.given) {
+        *out = bytes.data;
+        *out_len = bytes.len;
+    }
     return 0;
 }

@@ -58,6 +58,14 @@ int nk_json_read_u64(const struct nk_json *o, const char *key, uint64_t min, uin
                      uint64_t *out, struct nk_err *err); /* a whole number */
 int nk_json_read_seconds(const struct nk_json *o, const char *key, double max, uint64_t *out_ms,
                          struct nk_err *err); /* > 0, fractions allowed, rounded up to 1 ms */
+/* Text, or the same as base64 under another key, not both. */
+struct nk_json_bytes {
+    uint8_t *data; /* owned by the caller; NULL: not given */
+    size_t len;
+    bool given;
+};
+int nk_json_read_either(const struct nk_json *o, const char *key, const char *coded_key,
+                        struct nk_json_bytes *out, struct nk_err *err);
 /* `key` (text) or `key_base64`, not both; *out is allocated, owned by the caller. */
 int nk_json_read_bytes(const struct nk_json *o, const char *key, uint8_t **out, size_t *out_len,
                        bool *out_given, struct nk_err *err);

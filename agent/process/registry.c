@@ -145,6 +145,12 @@ void nk_registry_use_marks(struct nk_registry *r, bool use)
     r->scan_alive = NULL;
 }
 
+void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *out_count)
+{
+    *out_first = r->marks.first;
+    *out_count = r->marks.count;
+}
+
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o)
 {
     init_owner(o);

@@ -60,6 +60,9 @@ void nk_registry_close(struct nk_registry **slot);
 /* The self-test is over: whether marks show in /proc. Before any command is started. */
 void nk_registry_use_marks(struct nk_registry *r, bool use);
 
+/* The range that marks of this registry lie in; count 0: there are none. */
+void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *out_count);
+
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o /* borrowed until removed */);
 void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o); /* forgets its records */
 
