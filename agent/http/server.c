@@ -7,6 +7,16 @@
 #include "http/inside.h"
 #include "http/listener.h"
 
+static void check_drained(struct nk_server *s)
+{
+    void (*drained)(void *ctx) = s->drained;
+
+    if (!s->draining || !drained || s->stats.open > 0)
+        return;
+    s->drained = NULL;
+    drained(s->drained_ctx);
+}
+
 static struct nk_conn *due_conn(struct nk_list *node)
 {
     return nk_list_entry(node, struct nk_conn, due);
@@ -29,6 +39,7 @@ static void on_later(uv_idle_t *idle)
         nk_conn_step(due_conn(now.next));
     if (nk_list_empty(&s->due))
         (void)uv_idle_stop(idle);
+    check_drained(s); /* where nobody was connected, no close will tell */
 }
 
 void nk_server_wake(struct nk_server *s)
@@ -61,16 +72,6 @@ static void pause_accept(struct nk_server *s, bool pause)
         else
             nk_listener_start(nk_list_entry(n, struct nk_listener, link));
     }
-}
-
-static void check_drained(struct nk_server *s)
-{
-    void (*drained)(void *ctx) = s->drained;
-
-    if (!s->draining || !drained || s->stats.open > 0)
-        return;
-    s->drained = NULL;
-    drained(s->drained_ctx);
 }
 
 void nk_server_on_conn_opened(struct nk_server *s)
