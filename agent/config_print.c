@@ -7,13 +7,11 @@
 
 static const char usage[] =
     "usage: nookd serve [options] [-- PROGRAM ARGS...]\n"
-    "       nookd exec | run | sh | ps | logs | kill | attach | cp | ls | rm | mkdir\n"
-    "       nookd info | health | call | proxy\n"
+    "       nookd VERB [options] [arguments]       (the verbs stand below)\n"
     "       nookd --help | --version | --print-routes | --print-config\n"
     "\n"
-    "nookd serve is the agent inside a sandbox: commands, files and code over HTTP. Without a "
-    "verb,\n"
-    "as process 1, it is serve. With a PROGRAM it is also that program's init.\n"
+    "nookd serve is the agent inside a sandbox. Without a verb, as process 1, it is serve. With a\n"
+    "PROGRAM it is also that program's init.\n"
     "\n"
     "Every option has a variable (--max-output: NOOKD_MAX_OUTPUT). A flag wins over a variable, a\n"
     "variable over the --config file.\n"
@@ -43,6 +41,8 @@ void nk_config_print_help(void)
     (void)fputs(usage, stdout);
     for (size_t i = 0; i < nk_config_table_count; i++)
         print_row(&nk_config_table[i]);
+    (void)fputs("\nverbs:\n", stdout);
+    (void)fflush(stdout); /* the verbs' own lines are written past stdio */
 }
 
 static void put_choice(struct nk_json_out *o, const struct nk_config_row *row, int index)

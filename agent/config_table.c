@@ -93,7 +93,7 @@ const struct nk_config_row nk_config_table[] = {
     {"max-outputs", NK_CONFIG_BYTES, .at = AT(max_outputs), .max = GIB, .fallback = "16MiB",
      .arg = "BYTES", .help = "of all images in a code result"},
     {"network", NK_CONFIG_TEXT, .at = AT(network), .fallback = "all",
-     .valid = nk_config_check_network, .arg = "all|none|HOST:PORT,…",
+     .valid = nk_config_check_network, .arg = "all|none|HOST:PORT,...",
      .help = "what commands may reach"},
     {"network-enforced-by", NK_CONFIG_EITHER, .at = AT(network_outside), .fallback = "agent",
      .choices = "agent|outside", .help = "who sees to it"},

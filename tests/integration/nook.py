@@ -11,7 +11,7 @@ import re
 import secrets
 import shlex
 import shutil
-import signal
+import signal as signals
 import socket
 import subprocess
 import tempfile
@@ -276,7 +276,7 @@ class Nook:
         code = self.proc.wait(seconds * wire.PATIENCE)
         return 128 - code if code < 0 else code
 
-    def terminate(self, signo=signal.SIGTERM, seconds=20):
+    def terminate(self, signo=signals.SIGTERM, seconds=20):
         self.signal(signo)
         return self.wait(seconds)
 
@@ -285,7 +285,7 @@ class Nook:
         pids = descendants_of(self.proc.pid)
         for pid in [self.proc.pid, *pids]:
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signals.SIGKILL)
             except ProcessLookupError:
                 pass
         self.proc.wait(20)
@@ -328,7 +328,7 @@ class Nook:
             if stat[0] != "Z":
                 name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
                 wrong.append(f"process {pid} outlived nookd: {name}")
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signals.SIGKILL)
             os.waitpid(pid, 0)
         return wrong
 
