@@ -39,6 +39,7 @@ struct fixture {
     struct nk_filter filter;
     struct nk_reaper *reaper;
     struct nk_spawner *spawner;
+    int adopted; /* whether we were a subreaper before */
 };
 
 struct command {
@@ -72,6 +73,7 @@ static inline void fixture_open(struct fixture *fx, struct fixture_options o)
     struct nk_spawner_config cfg = {.loop = &fx->loop, .kernel = &fx->kernel};
 
     memset(fx, 0, sizeof *fx);
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &fx->adopted);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 0L);
     assert_int_equal(uv_loop_init(&fx->loop), 0);
     (void)uv_timer_init(&fx->loop, &fx->deadline);
@@ -96,7 +98,7 @@ static inline void fixture_close(struct fixture *fx)
     (void)uv_run(&fx->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&fx->loop), 0);
     nk_confine_fini(&fx->filter);
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 0L);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, (long)fx->adopted);
 }
 
 static inline void on_command_reaped(struct nk_reaper_watch *w, int status,
