@@ -87,7 +87,7 @@ static void look_at(struct search *s, int proc, const char *pid)
     DIR *dir;
     int fd;
 
-    (void)snprintf(path, sizeof path, "%s/fd", pid);
+    (void)snprintf(path, sizeof path, "%.20s/fd", pid);
     fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0)
