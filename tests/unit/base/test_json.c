@@ -282,6 +282,22 @@ static void bytes_come_as_text_or_base64(void **state)
     nk_json_free(root);
 }
 
+static void bytes_may_stand_under_any_two_names(void **state)
+{
+    struct nk_json *root = parse("{\"text\":\"a\",\"base64\":\"eA==\",\"b\":\"eHk=\"}");
+    struct nk_json_bytes bytes = {0};
+    struct nk_err err;
+
+    (void)state;
+    assert_int_equal(nk_json_read_either(root, "text", "base64", &bytes, &err), -1);
+    assert_string_equal(err.msg, "give text or base64, not both");
+    assert_int_equal(nk_json_read_either(root, "none", "b", &bytes, &err), 0);
+    assert_true(bytes.given && bytes.len == 2);
+    assert_memory_equal(bytes.data, "xy", 2);
+    free(bytes.data);
+    nk_json_free(root);
+}
+
 static void a_long_unknown_name_is_cut_between_characters(void **state)
 {
     static const char *const names[] = {"a"};
@@ -316,6 +332,7 @@ int main(void)
         cmocka_unit_test(seconds_become_milliseconds_rounded_up),
         cmocka_unit_test(no_bound_is_still_a_bound_of_the_clock),
         cmocka_unit_test(bytes_come_as_text_or_base64),
+        cmocka_unit_test(bytes_may_stand_under_any_two_names),
         cmocka_unit_test(a_long_unknown_name_is_cut_between_characters),
     };
 
