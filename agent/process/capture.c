@@ -7,7 +7,7 @@
 
 void nk_capture_init(struct nk_capture *c, size_t cap)
 {
-    *c = (struct nk_capture){.cap = cap ? cap : 1};
+    *c = (struct nk_capture){.cap = cap};
 }
 
 void nk_capture_fini(struct nk_capture *c)
