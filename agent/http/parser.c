@@ -120,6 +120,9 @@ static int on_body(llhttp_t *core, const char *at, size_t len)
 static int on_chunk_header(llhttp_t *core)
 {
     of(core)->left = core->content_length;
+    /* Trailers are ignored whatever they say; llhttp would hold a length against the coding. */
+    if (core->content_length == 0)
+        core->flags &= (uint16_t)~F_TRANSFER_ENCODING;
     return 0;
 }
 
@@ -207,6 +210,11 @@ static enum nk_parse fail_method(struct nk_parser *p, const uint8_t *seen, size_
     return NK_PARSE_FAIL;
 }
 
+static bool knows_version(const struct nk_parser *p)
+{
+    return memcmp(p->version, "HTTP/1.", 7) == 0 && (p->version[7] == '0' || p->version[7] == '1');
+}
+
 static enum nk_parse fail_core(struct nk_parser *p, const uint8_t *data, size_t seen,
                                struct nk_err *err)
 {
@@ -218,7 +226,8 @@ static enum nk_parse fail_core(struct nk_parser *p, const uint8_t *data, size_t 
         return fail(p, NK_HEADERS_TOO_LARGE, "too many header fields", err);
     if (p->state == AT_METHOD && code == HPE_INVALID_METHOD)
         return fail_method(p, data, seen, err);
-    if (p->state == AT_VERSION && (code == HPE_INVALID_VERSION || code == HPE_INVALID_CONSTANT))
+    if (p->state == AT_VERSION && !knows_version(p) &&
+        (code == HPE_INVALID_VERSION || code == HPE_INVALID_CONSTANT))
         return fail(p, NK_HTTP_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here", err);
     p->state = AT_FAILED;
     nk_fail(err, NK_BAD_REQUEST, "malformed request: %.100s", llhttp_get_error_reason(&p->core));
@@ -324,7 +333,7 @@ static enum nk_parse step_version(struct nk_parser *p, struct nk_parser_input *i
 
     if (result != NK_PARSE_MORE || !lf)
         return result;
-    if (memcmp(p->version, "HTTP/1.", 7) != 0 || (p->version[7] != '0' && p->version[7] != '1'))
+    if (!knows_version(p))
         return fail(p, NK_HTTP_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here", err);
     go(p, AT_FIELDS);
     return NK_PARSE_MORE;
