@@ -47,7 +47,7 @@ run_pytest() {
 }
 
 stage_lint() {
-    build dev && run_ctest dev lint
+    build dev && build release && run_ctest dev lint
 }
 
 stage_unit() {
