@@ -56,8 +56,9 @@ static void write_commands(struct nk_buf *out, const struct nk_api *api)
 
     metric(out, "commands_running", "gauge", "Commands that hold a slot.", s->running);
     metric(out, "commands_kept", "gauge", "Ended commands still remembered.", s->ended);
-    metric(out, "commands_started_total", "counter", "Commands started.", s->started);
-    metric(out, "commands_failed_total", "counter", "Commands that could not be started.",
+    metric(out, "command_starts_total", "counter", "Starts of commands, failed ones too.",
+           s->started);
+    metric(out, "command_starts_failed_total", "counter", "Commands that could not be started.",
            s->failed);
     metric(out, "commands_exited_total", "counter", "Commands that have ended.", s->exited);
     metric(out, "commands_killed_total", "counter", "Commands ended by a call.", s->killed);

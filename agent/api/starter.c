@@ -33,8 +33,8 @@ static void look_up(struct nk_job *job)
 
     if (nk_userdb_find("/", l->spec, &l->user, &l->err) == 0)
         l->err.code = NK_OK;
-    else if (l->err.code == NK_NOT_FOUND)
-        l->err.code = NK_BAD_REQUEST; /* the user is a field of the request, not its resource */
+    else if (l->err.code == NK_NOT_FOUND) /* a field of the request, not its resource */
+        (void)nk_fail(&l->err, NK_BAD_REQUEST, "there is no user %s", l->spec);
 }
 
 static int run_as(struct nk_starter *l, struct nk_err *err)

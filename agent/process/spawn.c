@@ -16,6 +16,10 @@
 
 #define WATCH_MS 250 /* how often the watchdog looks once a start is late */
 
+/* libc's clone by its other name: the thread sanitizer takes the first one for a fork, and its locks
+ * for a copy. */
+int __clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...);
+
 struct nk_spawner {
     struct nk_spawner_config cfg;
     struct nk_starters starters;
@@ -60,8 +64,8 @@ static int run_child(int (*fn)(void *arg), void *arg, char *stack, int flags, pi
     int rc;
 
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
-    rc = clone(fn, stack + NK_STARTER_STACK, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | flags,
-               arg, out_pid);
+    rc = __clone(fn, stack + NK_STARTER_STACK, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | flags,
+                 arg, out_pid);
     if (rc < 0)
         rc = -errno;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
@@ -157,7 +161,8 @@ static bool fill_error(const struct nk_spawn *s, struct nk_err *err)
     if (s->step == NK_STEP_NONE)
         return false;
     (void)nk_fail(err, is_shortage(s->sys) ? NK_OVERLOADED : NK_EXEC_FAILED,
-                  "cannot start the program: %s: %s", nk_spawn_step_name(s->step),
+                  "cannot start %.90s: %s%s%.90s: %s", s->argv[0], nk_spawn_step_name(s->step),
+                  s->step == NK_STEP_CHDIR ? " " : "", s->step == NK_STEP_CHDIR ? s->cwd : "",
                   strerror(s->sys));
     err->sys = s->sys;
     err->stage = nk_spawn_step_name(s->step);

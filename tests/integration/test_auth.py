@@ -153,11 +153,10 @@ def test_identities_are_judged_by_their_form_and_then_not_supported(nook):
     assert nook.exec("ls")["stdout"] == ""
 
 
-def test_a_malformed_key_is_refused_before_it_is_unsupported(nook):
-    for key, status, code in (("k" * 128, 501, "not_supported"), ("k" * 129, 400, "bad_request"),
-                              ("", 400, "bad_request"), ("a b", 400, "bad_request")):
+def test_a_malformed_key_is_refused(nook):
+    for key in ("k" * 129, "", "a b", "\xe4"):
         response = nook.post("/v1/exec", {"command": "true"}, headers={"Idempotency-Key": key})
-        assert (response.status, response.code) == (status, code)
+        assert (response.status, response.code) == (400, "bad_request")
 
 
 def test_the_token_is_nowhere_to_be_seen(tcp_nook):

@@ -99,8 +99,8 @@ def test_metrics_count_what_happens(nook):
     nook.post("/v1/exec", {"command": ["/nonexistent"]})
     after = metrics(nook)
     gained = {name: after[name] - before[name] for name in after}
-    assert gained["nook_commands_started_total"] == 2
-    assert gained["nook_commands_failed_total"] == 1
+    assert gained["nook_command_starts_total"] == 3
+    assert gained["nook_command_starts_failed_total"] == 1
     assert gained["nook_commands_exited_total"] == 2
     assert gained["nook_commands_timed_out_total"] == 1
     assert gained["nook_command_output_bytes_total"] == 5
