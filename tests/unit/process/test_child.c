@@ -36,7 +36,8 @@ static int list_fds(void)
         if (fcntl(fd, F_GETFD) >= 0)
             printf("%d ", fd);
     }
-    return 0;
+    (void)fflush(stdout);
+    _exit(0); /* a sanitizer's work at exit needs rights that a command has not */
 }
 
 static const char *self(void)
@@ -190,7 +191,8 @@ static void both_ways_of_starting_confine_alike(void **state)
     int hold;
 
     (void)state;
-    assert_true(nk_reaper_childless(fx.reaper));
+    while (!nk_reaper_childless(fx.reaper) && !fx.expired)
+        (void)uv_run(&fx.loop, UV_RUN_ONCE);
     capture_confinement(by_loop, sizeof by_loop);
     hold = command_hold(&held, &fx);
     assert_false(nk_reaper_childless(fx.reaper));
