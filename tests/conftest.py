@@ -1,4 +1,4 @@
-"""Fixtures of the integration tests: `nook` is a running daemon, `start_nook` starts more."""
+"""Fixtures of the tests that run a daemon: `nook` is a running daemon, `start_nook` starts more."""
 
 import ctypes
 import os
