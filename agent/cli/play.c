@@ -80,14 +80,17 @@ static int play_on(struct playing *g, struct nk_client *c)
 
     while (!end) {
         int rc = nk_client_pending(c) ? 0 : await(g->play, c);
+        int failed;
 
         if (rc > 0)
             return rc;
-        if (nk_client_read_body(c, &g->events.in, &end, &err) < 0)
-            return nk_out_fail_msg("the stream is broken: %s", err.msg);
+        failed = nk_client_read_body(c, &g->events.in, &end, &err);
+        /* What came before it broke is played all the same. */
         rc = take_events(g);
         if (rc != NK_PLAY_ON)
             return rc;
+        if (failed < 0)
+            return nk_out_fail_msg("the stream is broken: %s", err.msg);
     }
     return nk_out_fail_msg("the stream is broken: it ended without its closing event");
 }

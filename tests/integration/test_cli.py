@@ -16,7 +16,8 @@ from wire import wait_until
 def start_cli(nook, *args, env=None, **kw):
     """A verb left running; its environment is that of nook.cli."""
     kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kw}
-    return subprocess.Popen([str(nook.binary), *map(str, args)],
+    # Unbuffered: what a readline took too much would be lost to communicate.
+    return subprocess.Popen([str(nook.binary), *map(str, args)], bufsize=0,
                             env={**nook.env, "NOOKD_SOCKET": str(nook.socket), **(env or {})}, **kw)
 
 
@@ -131,7 +132,9 @@ def test_exec_kills_at_its_timeout_and_says_137(nook):
     assert (done.returncode, done.stdout) == (137, b"begun\n")
 
 
-def test_exec_says_as_a_shell_why_a_program_did_not_start(nook):
+def test_exec_says_as_a_shell_why_a_program_did_not_start(start_nook):
+    # A folder in PATH that the user may not enter would make it EACCES.
+    nook = start_nook(env={"PATH": "/usr/bin:/bin"})
     plain = nook.workspace / "plain"
     plain.write_text("no program")
     plain.chmod(0o644)
@@ -207,11 +210,13 @@ def test_a_killed_exec_takes_its_command_with_it(nook):
 
 
 def test_an_exec_that_was_started_without_ctrl_c_does_not_hear_it(nook):
-    proc = start_cli(nook, "exec", "sh", "-c", "echo begun; read x; echo $x",
+    script = "echo begun; until test -e gate; do sleep 0.05; done; echo done"
+    proc = start_cli(nook, "exec", "--cwd", nook.workspace, "sh", "-c", script,
                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     assert proc.stdout.readline() == b"begun\n"
     proc.send_signal(signal.SIGINT)
-    assert end_of(proc) == (0, b"\n", b"")
+    (nook.workspace / "gate").touch()
+    assert end_of(proc) == (0, b"done\n", b"")
 
 
 def test_an_interrupt_is_heard_also_when_nobody_takes_the_output(nook):
@@ -354,7 +359,8 @@ def test_call_takes_its_data_from_a_file_or_standard_input(nook, tmp_path):
 
 
 def test_call_prints_a_stream_as_it_comes(nook):
-    script = '{"command":"echo first; until test -e gate; do sleep 0.05; done; echo second"}'
+    script = '{"command":"echo first; until test -e gate; do sleep 0.05; done; echo second",' \
+             f'"cwd":"{nook.workspace}"}}'
     proc = start_cli(nook, "call", "POST", "/v1/exec/stream", "--data", script)
     while b"first" not in proc.stdout.readline():
         pass
