@@ -8,6 +8,7 @@
 #include "app.h"
 #include "cli/verbs.h"
 #include "config.h"
+#include "files/tar_task.h"
 
 #define EXIT_USAGE 2
 
@@ -70,6 +71,8 @@ static int run(int argc, char **argv)
         nk_verbs_print_help();
         return 0;
     }
+    if (verb && strcmp(verb, "__worker") == 0)
+        return nk_tar_task_main(argc - 2, argv + 2);
     if (verb && strcmp(verb, "--version") == 0)
         return printf("nookd %s\n", NOOK_VERSION) < 0;
     if (verb && strcmp(verb, "--print-routes") == 0)

@@ -112,6 +112,31 @@ static const char *const denied[] = {
     "open_by_handle_at",
 };
 
+/* All that an archive worker may do once it has its order: read and write what is open, walk folders,
+ * make files, folders and links, memory. No sockets, no programs, no processes, no limits. */
+static const char *const worker_allowed[] = {
+    "read",           "write",        "pread64",    "pwrite64",        "lseek",        "close",
+    "openat",         "openat2",      "fstat",      "newfstatat",      "fstatat64",    "statx",
+    "getdents64",     "readlinkat",   "mkdirat",    "linkat",          "symlinkat",    "unlinkat",
+    "renameat",       "renameat2",    "fchmod",     "ftruncate",       "utimensat",    "fcntl",
+    "mmap",           "munmap",       "mremap",     "mprotect",        "madvise",      "brk",
+    "getrandom",      "futex",        "getpid",     "gettid",          "tgkill",       "geteuid",
+    "clock_gettime",  "gettimeofday", "time",       "sched_yield",     "rt_sigreturn", "exit",
+    "rt_sigprocmask", "rt_sigaction", "exit_group", "restart_syscall",
+};
+
+static int allow_worker(scmp_filter_ctx ctx)
+{
+    for (size_t i = 0; i < NK_COUNT(worker_allowed); i++) {
+        int nr = seccomp_syscall_resolve_name(worker_allowed[i]);
+        int rc = nr < 0 ? 0 : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 static int add_rules(scmp_filter_ctx ctx)
 {
     for (size_t i = 0; i < NK_COUNT(denied); i++) {
@@ -129,7 +154,8 @@ static int add_rules(scmp_filter_ctx ctx)
 }
 
 /* The program as libseccomp writes it: an array of struct sock_filter in a memory file. */
-static int export(scmp_filter_ctx ctx, struct nk_filter *out)
+static int export(scmp_filter_ctx ctx, const struct sock_filter *front, size_t front_count,
+                  struct nk_filter *out)
 {
     nk_auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
     nk_auto_free void *program = NULL;
@@ -146,16 +172,17 @@ static int export(scmp_filter_ctx ctx, struct nk_filter *out)
     if (fstat(fd, &st) < 0)
         return -errno;
     size = (size_t)st.st_size;
-    if (size == 0 || size > (BPF_MAXINSNS - NK_COUNT(by_argument)) * sizeof *at)
+    if (size == 0 || size > (BPF_MAXINSNS - front_count) * sizeof *at)
         return -E2BIG;
-    program = malloc(sizeof by_argument + size);
+    program = malloc(front_count * sizeof *at + size);
     if (!program)
         return -ENOMEM;
     at = program;
-    memcpy(at, by_argument, sizeof by_argument);
-    if (pread(fd, at + NK_COUNT(by_argument), size, 0) != (ssize_t)size)
+    if (front_count > 0)
+        memcpy(at, front, front_count * sizeof *at);
+    if (pread(fd, at + front_count, size, 0) != (ssize_t)size)
         return -EIO;
-    out->count = (unsigned short)(NK_COUNT(by_argument) + size / sizeof *at);
+    out->count = (unsigned short)(front_count + size / sizeof *at);
     out->program = nk_take_ptr(&program);
     return 0;
 }
@@ -174,9 +201,25 @@ int nk_confine_compile(struct nk_filter *out, struct nk_err *err)
     if (rc == 0)
         rc = add_rules(ctx);
     if (rc == 0)
-        rc = export(ctx, out);
+        rc = export(ctx, by_argument, NK_COUNT(by_argument), out);
     seccomp_release(ctx);
     return rc == 0 ? 0 : nk_fail_sys(err, -rc, "cannot compile the seccomp filter");
+}
+
+int nk_confine_compile_worker(struct nk_filter *out, struct nk_err *err)
+{
+    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    int rc;
+
+    if (!ctx)
+        return nk_fail(err, NK_OVERLOADED, "cannot compile the worker's filter: out of memory");
+    rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (rc == 0)
+        rc = allow_worker(ctx);
+    if (rc == 0)
+        rc = export(ctx, NULL, 0, out);
+    seccomp_release(ctx);
+    return rc == 0 ? 0 : nk_fail_sys(err, -rc, "cannot compile the worker's filter");
 }
 
 void nk_confine_fini(struct nk_filter *f)

@@ -23,6 +23,9 @@ struct nk_filter {
 /* The default list (hardening: mounts, ptrace, modules, bpf, keys, namespaces, io_uring, TIOCSTI…;
  * clone3 answers ENOSYS so that libc falls back). */
 int nk_confine_compile(struct nk_filter *out, struct nk_err *err);
+/* The strict list of the archive worker, which installs it in itself: it allows what is named and
+ * answers the rest with ENOSYS. */
+int nk_confine_compile_worker(struct nk_filter *out, struct nk_err *err);
 void nk_confine_fini(struct nk_filter *f);
 
 /* no_new_privs, then the filter, on the calling thread only. Raw: usable between clone and exec.

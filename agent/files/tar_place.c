@@ -1,0 +1,269 @@
+#include "files/tar_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/id.h"
+#include "base/scope.h"
+
+#define STEP_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define TRIES 100 /* names of our own that somebody else has taken */
+
+static void make_temp_name(struct nk_tar_place *p)
+{
+    char id[NK_ID_MAX];
+
+    nk_id_new(id);
+    (void)snprintf(p->temp, sizeof p->temp, ".nook-%.16s", id);
+}
+
+/* What stands there instead of a folder. */
+static int no_folder(int dir, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+        return -ELOOP;
+    return -ENOTDIR;
+}
+
+static int step(int dir, const char *name, bool make)
+{
+    int fd = openat(dir, name, STEP_FLAGS);
+
+    if (fd < 0 && errno == ENOENT && make) {
+        if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+            return -errno;
+        fd = openat(dir, name, STEP_FLAGS);
+    }
+    if (fd >= 0)
+        return fd;
+    return errno == ENOTDIR || errno == ELOOP ? no_folder(dir, name) : -errno;
+}
+
+int nk_tar_place_enter(int dest, const char *path, bool make, struct nk_tar_place *out)
+{
+    nk_auto_fd int dir = openat(dest, ".", STEP_FLAGS);
+    const char *slash;
+
+    if (dir < 0)
+        return -errno;
+    out->temp[0] = '\0';
+    while ((slash = strchr(path, '/'))) {
+        int next;
+
+        memcpy(out->name, path, (size_t)(slash - path));
+        out->name[slash - path] = '\0';
+        next = step(dir, out->name, make);
+        if (next < 0)
+            return next;
+        nk_close_fd(&dir);
+        dir = next;
+        path = slash + 1;
+    }
+    (void)snprintf(out->name, sizeof out->name, "%s", path);
+    out->dir = nk_take_fd(&dir);
+    return 0;
+}
+
+void nk_tar_place_leave(struct nk_tar_place *p)
+{
+    nk_close_fd(&p->dir);
+}
+
+static int open_nameless(int dir)
+{
+    int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    return fd < 0 ? -errno : fd;
+}
+
+int nk_tar_place_open(struct nk_tar_place *p, bool nameless)
+{
+    int fd = nameless ? open_nameless(p->dir) : -1;
+
+    p->temp[0] = '\0';
+    if (fd >= 0 || (nameless && (fd == -ENOSPC || fd == -EDQUOT)))
+        return fd;
+    for (int i = 0; i < TRIES; i++) {
+        make_temp_name(p);
+        fd = openat(p->dir, p->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            return fd;
+        if (errno != EEXIST)
+            break;
+    }
+    p->temp[0] = '\0';
+    return -errno;
+}
+
+static int give_name(int fd, int dir, const char *name)
+{
+    char self[32];
+
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+bool nk_tar_place_probe(int dest)
+{
+    struct nk_tar_place p = {.dir = dest};
+    nk_auto_fd int fd = open_nameless(dest);
+
+    if (fd < 0)
+        return false;
+    make_temp_name(&p);
+    if (give_name(fd, dest, p.temp) < 0)
+        return false;
+    (void)unlinkat(dest, p.temp, 0);
+    return true;
+}
+
+void nk_tar_place_drop(struct nk_tar_place *p)
+{
+    if (p->temp[0] != '\0')
+        (void)unlinkat(p->dir, p->temp, 0);
+    p->temp[0] = '\0';
+}
+
+static int rename_temp(struct nk_tar_place *p)
+{
+    int rc = renameat(p->dir, p->temp, p->dir, p->name) < 0 ? -errno : 0;
+
+    if (rc < 0)
+        nk_tar_place_drop(p);
+    p->temp[0] = '\0';
+    return rc;
+}
+
+int nk_tar_place_commit(struct nk_tar_place *p, int fd)
+{
+    int rc;
+
+    if (p->temp[0] != '\0')
+        return rename_temp(p);
+    rc = give_name(fd, p->dir, p->name);
+    if (rc != -EEXIST)
+        return rc;
+    make_temp_name(p);
+    rc = give_name(fd, p->dir, p->temp);
+    return rc < 0 ? rc : rename_temp(p);
+}
+
+static int make_symlink(const struct nk_tar_place *p, const char *target, const char *name,
+                        const struct timespec *mtime)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *mtime};
+
+    if (symlinkat(target, p->dir, name) < 0)
+        return -errno;
+    (void)utimensat(p->dir, name, times, AT_SYMLINK_NOFOLLOW);
+    return 0;
+}
+
+int nk_tar_place_symlink(struct nk_tar_place *p, const char *target, const struct timespec *mtime)
+{
+    int rc = make_symlink(p, target, p->name, mtime);
+
+    if (rc != -EEXIST)
+        return rc;
+    make_temp_name(p);
+    rc = make_symlink(p, target, p->temp, mtime);
+    return rc < 0 ? rc : rename_temp(p);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* What was looked at and what was linked may be two things: a folder is not ours alone. */
+static int make_link(const struct nk_tar_place *from, const struct stat *meant,
+                     const struct nk_tar_place *p, const char *name)
+{
+    struct stat st;
+
+    if (linkat(from->dir, from->name, p->dir, name, 0) < 0)
+        return -errno;
+    if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&st, meant))
+        return 0;
+    (void)unlinkat(p->dir, name, 0);
+    return -EPERM;
+}
+
+/* A rename between two names of one file does nothing, so the name of our own may be left. */
+static int replace_by_link(const struct nk_tar_place *from, const struct stat *meant,
+                           struct nk_tar_place *p)
+{
+    int rc;
+
+    make_temp_name(p);
+    rc = make_link(from, meant, p, p->temp);
+    if (rc < 0)
+        return rc;
+    if (renameat(p->dir, p->temp, p->dir, p->name) < 0)
+        rc = -errno;
+    nk_tar_place_drop(p);
+    return rc;
+}
+
+int nk_tar_place_hardlink(struct nk_tar_place *p, int dest, const char *target)
+{
+    struct nk_tar_place from = {.dir = -1};
+    struct stat st;
+    int rc = nk_tar_place_enter(dest, target, false, &from);
+
+    if (rc < 0)
+        return rc;
+    if (fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        rc = -errno;
+    else if (S_ISLNK(st.st_mode))
+        rc = -ELOOP;
+    else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+        rc = -EPERM;
+    else
+        rc = make_link(&from, &st, p, p->name);
+    if (rc == -EEXIST)
+        rc = replace_by_link(&from, &st, p);
+    nk_tar_place_leave(&from);
+    return rc;
+}
+
+/* So that it can be filled; its mode is set at the end. */
+static int use_dir(const struct nk_tar_place *p)
+{
+    nk_auto_fd int fd = openat(p->dir, p->name, DIR_FLAGS);
+    struct stat st;
+
+    if (fd < 0)
+        return errno == ENOTDIR || errno == ELOOP ? no_folder(p->dir, p->name) : 1;
+    if (fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700)
+        (void)fchmod(fd, (st.st_mode & 07777) | 0700);
+    return 1;
+}
+
+int nk_tar_place_mkdir(struct nk_tar_place *p, mode_t mode)
+{
+    if (mkdirat(p->dir, p->name, (mode & 0777) | 0700) == 0)
+        return 0;
+    return errno == EEXIST ? use_dir(p) : -errno;
+}
+
+int nk_tar_place_set_dir(struct nk_tar_place *p, mode_t mode, const struct timespec *mtime)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *mtime};
+    nk_auto_fd int fd = openat(p->dir, p->name, DIR_FLAGS);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    /* Special bits are never an archive's, but a folder may have had its own. */
+    if (futimens(fd, times) < 0 || fchmod(fd, (st.st_mode & 07000) | (mode & 0777)) < 0)
+        return -errno;
+    return 0;
+}
