@@ -28,7 +28,7 @@ static uint8_t *resize(const struct nk_buf *b, size_t cap)
 {
     uint8_t *data;
 
-    if (b->off == 0)
+    if (!b->data || b->off == 0)
         return realloc(b->data, cap);
     data = malloc(cap);
     if (!data)

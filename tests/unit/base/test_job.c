@@ -354,6 +354,36 @@ static void work_has_the_rights_of_its_user_and_no_others(void **state)
     assert_int_equal(geteuid(), 0);
 }
 
+/* On this thread only: the raw call spares the others. */
+static void set_groups(size_t count, const gid_t *groups)
+{
+    assert_int_equal(syscall(SYS_setgroups, count, groups), 0);
+}
+
+static void groups_come_back_whether_or_not_they_had_to_change(void **state)
+{
+    const gid_t mine[] = {5, 6};
+    const struct nk_creds same = {.uid = NOBODY, .gid = NOBODY, .groups = {6, 5}, .group_count = 2};
+    const struct nk_creds other = {
+        .uid = NOBODY, .gid = NOBODY, .groups = {5, 7}, .group_count = 2};
+    struct nk_creds before = own_creds(), now;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can become another */
+    set_groups(2, mine);
+    assert_int_equal(nk_job_become(&same), 0);
+    nk_job_restore();
+    assert_int_equal(nk_job_become(&other), 0);
+    now = own_creds();
+    assert_int_equal(now.groups[1], 7);
+    nk_job_restore();
+    now = own_creds();
+    assert_int_equal(now.group_count, 2);
+    assert_memory_equal(now.groups, mine, sizeof mine);
+    set_groups(before.group_count, before.groups);
+}
+
 /* The kernel, not our own word: a file made there is the user's, and root's is closed to it. */
 struct touch {
     struct nk_job job;
@@ -429,6 +459,7 @@ int main(void)
         cmocka_unit_test(anyone_may_become_who_he_is),
         cmocka_unit_test(a_failed_switch_runs_nothing),
         cmocka_unit_test(work_has_the_rights_of_its_user_and_no_others),
+        cmocka_unit_test(groups_come_back_whether_or_not_they_had_to_change),
         cmocka_unit_test(the_kernel_judges_the_work_as_the_users),
     };
 
