@@ -6,6 +6,7 @@ NOOK_SCALE       how large loads are (0.1 under sanitizers)
 NOOK_PATIENCE    how many times longer deadlines are
 """
 
+import itertools
 import os
 import re
 import secrets
@@ -24,7 +25,7 @@ SCALE = float(os.environ.get("NOOK_SCALE", "1"))
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("NOOK_BINARY", ROOT / "build/dev/nookd")).resolve()
 IS_ROOT = os.geteuid() == 0
-USER = 12345  # has no entry in passwd
+USER = 200_000 + os.getpid() % 400_000  # has no entry in passwd, nor other processes
 SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|"
                        r"LeakSanitizer: detected|SUMMARY: \w*Sanitizer")
 
@@ -87,6 +88,16 @@ def status_field(pid, name):
     raise KeyError(name)
 
 
+_daemons = itertools.count()
+
+
+def own_marks():
+    """A range of mark groups that no other daemon on this machine uses meanwhile."""
+    slot = (os.getpid() * 64 + next(_daemons) % 64) % 500_000
+    first = 100_000_000 + slot * 5000
+    return f"{first}-{first + 4999}"
+
+
 class Nook:
     """One running daemon.
 
@@ -137,6 +148,7 @@ class Nook:
             out += ["--token-file", str(self.token_file)]
         if IS_ROOT:
             out += ["--user", f"{self.user}:{self.user}"]
+            out += ["--mark-gids", own_marks()]
         if self.port:
             out += ["--listen", f"127.0.0.1:{self.port}"]
         out += shlex.split(os.environ.get("NOOK_SERVE_ARGS", ""))
