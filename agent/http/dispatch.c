@@ -74,17 +74,19 @@ static int check_upgrade(const struct nk_req *req, struct nk_err *err)
     return nk_fail(err, NK_UPGRADE_REQUIRED, "this is a WebSocket: ask with Upgrade: websocket");
 }
 
-static int check_expectation(struct nk_req *req, struct nk_err *err)
+static const char *expectation(const struct nk_req *req)
 {
-    const char *expect = nk_head_field(req->head, "expect", 0);
+    return req->head->http10 ? NULL : nk_head_field(req->head, "expect", 0);
+}
 
-    if (!expect || req->head->http10)
+static int check_expectation(const struct nk_req *req, struct nk_err *err)
+{
+    const char *expect = expectation(req);
+
+    if (!expect || strcasecmp(expect, "100-continue") == 0)
         return 0;
-    if (strcasecmp(expect, "100-continue") != 0)
-        return nk_fail(err, NK_EXPECTATION_FAILED, "only 100-continue can be expected, not %.100s",
-                       expect);
-    req->expects = req->head->has_body;
-    return 0;
+    return nk_fail(err, NK_EXPECTATION_FAILED, "only 100-continue can be expected, not %.100s",
+                   expect);
 }
 
 static int judge(struct nk_req *req, struct nk_err *err)
@@ -129,6 +131,7 @@ void nk_dispatch_head(struct nk_req *req)
     struct nk_err err = {0};
 
     req->headed = true;
+    req->expects = req->head->has_body && expectation(req);
     req->body_started_ms = uv_now(req->conn->server->loop);
     req->conn->server->stats.requests++;
     if (judge(req, &err) < 0) {
