@@ -364,12 +364,12 @@ def connect_tcp(port, **kw):
 
 def output_of(events):
     """What a stream's stdout and stderr events carry, as bytes, and its closing event."""
-    out = {"stdout": b"", "stderr": b""}
+    out = {"stdout": [], "stderr": []}
     last = None
     for event in events:
         if event.name in out:
             data = event.data
-            out[event.name] += data["text"].encode() if "text" in data \
-                else base64.b64decode(data["base64"])
+            out[event.name].append(data["text"].encode() if "text" in data
+                                   else base64.b64decode(data["base64"]))
         last = event
-    return out["stdout"], out["stderr"], last
+    return b"".join(out["stdout"]), b"".join(out["stderr"]), last
