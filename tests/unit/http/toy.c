@@ -338,13 +338,13 @@ void toy_stop(struct toy *t)
     assert_int_equal(uv_loop_close(&t->loop), 0);
 }
 
-static void toy_begin_wait(struct toy *t)
+void toy_begin_wait(struct toy *t)
 {
     t->late = false;
     assert_int_equal(uv_timer_start(&t->limit, toy_on_limit, TOY_WAIT_MS, 0), 0);
 }
 
-static void toy_end_wait(struct toy *t)
+void toy_end_wait(struct toy *t)
 {
     (void)uv_timer_stop(&t->limit);
 }
@@ -354,6 +354,14 @@ void toy_turn(struct toy *t)
 {
     for (int i = 0; i < 8; i++)
         uv_run(&t->loop, UV_RUN_NOWAIT);
+}
+
+void toy_pass(struct toy *t, unsigned ms)
+{
+    t->late = false;
+    assert_int_equal(uv_timer_start(&t->limit, toy_on_limit, ms, 0), 0);
+    while (!t->late)
+        uv_run(&t->loop, UV_RUN_ONCE);
 }
 
 void toy_send(struct toy *t, const void *data, size_t len)

@@ -68,6 +68,11 @@ void toy_forget(struct toy *t);
 void toy_stop(struct toy *t);
 /* Everything that can be done without waiting is done. */
 void toy_turn(struct toy *t);
+/* Between these, t->late says that the deadline has come. */
+void toy_begin_wait(struct toy *t);
+void toy_end_wait(struct toy *t);
+/* Turns the loop for that long. For what must not happen meanwhile. */
+void toy_pass(struct toy *t, unsigned ms);
 void toy_send(struct toy *t, const void *data, size_t len);
 void toy_say(struct toy *t, const char *text);
 /* Reads what is there. */
