@@ -79,6 +79,7 @@ int nk_query_parse(struct nk_arena *arena, const char *text, size_t len, struct 
     const char *end = text + len;
 
     out->count = 0;
+    out->more = false;
     while (text < end && out->count < NK_QUERY_MAX) {
         const char *and = memchr(text, '&', (size_t)(end - text));
         const char *stop = and? and : end;
@@ -89,7 +90,13 @@ int nk_query_parse(struct nk_arena *arena, const char *text, size_t len, struct 
         }
         text = stop + 1;
     }
+    out->more = text < end;
     return 0;
+}
+
+static bool may_repeat(const struct nk_route *route, const char *name)
+{
+    return route->query_many && strcmp(route->query_many, name) == 0;
 }
 
 static bool known(const struct nk_route *route, const char *name)
@@ -107,10 +114,13 @@ int nk_query_check(const struct nk_query *q, const struct nk_route *route, struc
         if (!known(route, q->pair[i].name))
             return nk_fail(err, NK_BAD_REQUEST, "unknown query parameter: %.100s", q->pair[i].name);
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(q->pair[k].name, q->pair[i].name) == 0)
+            if (strcmp(q->pair[k].name, q->pair[i].name) == 0 &&
+                !may_repeat(route, q->pair[i].name))
                 return nk_fail(err, NK_BAD_REQUEST, "query parameter given twice: %.100s",
                                q->pair[i].name);
         }
     }
+    if (q->more)
+        return nk_fail(err, NK_BAD_REQUEST, "more than %d query parameters", NK_QUERY_MAX);
     return 0;
 }

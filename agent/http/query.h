@@ -14,8 +14,7 @@
 #include "base/err.h"
 #include "http/router.h"
 
-/* More than a row can know, so that a query which has more holds an unknown or a repeated name. */
-#define NK_QUERY_MAX (2 * NK_ROUTE_QUERIES)
+#define NK_QUERY_MAX 64 /* parameters; far more than a row knows, since one of them may repeat */
 
 struct nk_query {
     struct {
@@ -24,6 +23,7 @@ struct nk_query {
         size_t len;
     } pair[NK_QUERY_MAX];
     size_t count;
+    bool more; /* than there is room for */
 };
 
 /* NULL and `err` (NK_BAD_REQUEST, NK_OVERLOADED) where it cannot be decoded. */
@@ -34,7 +34,7 @@ char *nk_query_decode(struct nk_arena *arena, const char *text, size_t len, bool
 int nk_query_parse(struct nk_arena *arena, const char *text, size_t len, struct nk_query *out,
                    struct nk_err *err);
 
-/* Refuses what the row does not know, and what comes twice. */
+/* Refuses what the row does not know, and what comes twice but may not. */
 int nk_query_check(const struct nk_query *q, const struct nk_route *route, struct nk_err *err);
 
 #endif

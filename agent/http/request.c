@@ -73,13 +73,18 @@ const char *nk_req_param(const struct nk_req *req, const char *name)
     return NULL;
 }
 
-const char *nk_req_query(const struct nk_req *req, const char *name)
+const char *nk_req_query_nth(const struct nk_req *req, const char *name, size_t nth)
 {
     for (size_t i = 0; i < req->query.count; i++) {
-        if (strcmp(req->query.pair[i].name, name) == 0)
+        if (strcmp(req->query.pair[i].name, name) == 0 && nth-- == 0)
             return req->query.pair[i].value;
     }
     return NULL;
+}
+
+const char *nk_req_query(const struct nk_req *req, const char *name)
+{
+    return nk_req_query_nth(req, name, 0);
 }
 
 size_t nk_req_query_len(const struct nk_req *req, const char *name)

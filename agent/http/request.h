@@ -36,6 +36,8 @@ bool nk_req_is_local(const struct nk_req *req); /* came over the Unix socket */
 /* Decoded; NULL where absent. A parameter or header that must not repeat is refused before. */
 const char *nk_req_param(const struct nk_req *req, const char *name);
 const char *nk_req_query(const struct nk_req *req, const char *name);
+/* The `nth` (from 0) of a parameter that may come again, or NULL. */
+const char *nk_req_query_nth(const struct nk_req *req, const char *name, size_t nth);
 size_t nk_req_query_len(const struct nk_req *req, const char *name); /* bytes may be any but NUL */
 int nk_req_query_bool(const struct nk_req *req, const char *name, bool *out, struct nk_err *err);
 int nk_req_query_u64(const struct nk_req *req, const char *name, uint64_t max, uint64_t *out,

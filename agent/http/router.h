@@ -56,6 +56,7 @@ struct nk_route {
     enum nk_body body;
     uint64_t body_max;                   /* 0: the server's json_max, for streams upload_max */
     const char *query[NK_ROUTE_QUERIES]; /* the parameters it knows; any other is 400 */
+    const char *query_many;              /* the one of them that may come again; NULL: none may */
     unsigned while_paused : 1;           /* works on a paused sandbox (what starts nothing) */
     unsigned while_ending : 1;           /* works during shutdown */
     unsigned touches : 1;                /* is activity: resets the idle timer */

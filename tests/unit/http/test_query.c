@@ -112,6 +112,28 @@ static void more_parameters_than_there_can_be_are_refused(void **state)
     assert_refused(text, "path");
 }
 
+static void one_parameter_of_a_row_may_come_again(void **state)
+{
+    static const struct nk_route many = {.query = {"path", "tail"}, .query_many = "path"};
+    struct nk_arena arena = {0};
+    struct nk_query q;
+    struct nk_err err = {0};
+    char text[1024] = "";
+    size_t len = 0;
+
+    (void)state;
+    assert_int_equal(parse(&arena, "path=a&tail=1&path=b", &q, NULL), 0);
+    assert_int_equal(nk_query_check(&q, &many, NULL), 0);
+    assert_int_equal(parse(&arena, "path=a&tail=1&tail=2", &q, NULL), 0);
+    assert_int_equal(nk_query_check(&q, &many, NULL), -1);
+    for (int i = 0; i <= NK_QUERY_MAX; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "&path=%d", i);
+    assert_int_equal(parse(&arena, text, &q, NULL), 0);
+    assert_int_equal(nk_query_check(&q, &many, &err), -1);
+    assert_non_null(strstr(err.msg, "more than"));
+    nk_arena_fini(&arena);
+}
+
 static void what_a_row_knows_passes(void **state)
 {
     struct nk_arena arena = {0};
@@ -147,6 +169,7 @@ int main(void)
         cmocka_unit_test(an_unknown_parameter_is_named),
         cmocka_unit_test(a_parameter_given_twice_is_named),
         cmocka_unit_test(more_parameters_than_there_can_be_are_refused),
+        cmocka_unit_test(one_parameter_of_a_row_may_come_again),
         cmocka_unit_test(what_a_row_knows_passes),
         cmocka_unit_test(in_a_path_a_plus_is_a_plus),
     };
