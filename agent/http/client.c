@@ -370,8 +370,10 @@ int nk_client_read_head(struct nk_client *c, int *out_status, struct nk_err *err
             return -1;
         if (done)
             break;
-        if (c->ended)
-            return nk_response_end(&c->is, err);
+        if (c->ended) {
+            (void)nk_response_end(&c->is, err);
+            return -1;
+        }
         if (fill(c, nk_buf_left(&c->in) > 0 ? STALL_MS : c->timeout_ms, err) < 0)
             return -1;
     }
