@@ -187,6 +187,7 @@ static int go_up(struct walk *w, bool own, struct nk_err *err)
         continue;
     if (own)
         text_up(w);
+    w->place->made = 0;
     rc = walk_anew(w);
     return rc < 0 ? fail(w, -rc, err) : 0;
 }
@@ -269,6 +270,7 @@ static int open_folder(struct walk *w, const char *name, bool own)
     fd = nk_place_mkdir(w->dir, name, 0755);
     if (fd < 0 && fd != -EEXIST)
         return fd;
+    w->place->made += fd == 0;
     fd = openat(w->dir, name, DIR_FLAGS);
     return fd < 0 ? -errno : fd;
 }
@@ -400,6 +402,7 @@ int nk_path_resolve(const struct nk_roots *roots, const char *path, size_t len, 
 
     out->dir = -1;
     out->is_root = false;
+    out->made = 0;
     out->name[0] = '\0';
     out->path[0] = '\0';
     rc = begin(&w, path, len, err);
@@ -418,4 +421,24 @@ int nk_path_resolve(const struct nk_roots *roots, const char *path, size_t len, 
         memcpy(out->path, out->absolute ? "/" : ".", 2);
     out->dir = w.dir;
     return 0;
+}
+
+void nk_path_unmake(const struct nk_roots *roots, struct nk_place *place)
+{
+    char path[NK_PLACE_PATH_MAX + 1];
+    struct nk_place folder;
+    char *slash;
+    bool removed = true;
+
+    memcpy(path, place->path, sizeof path);
+    for (; removed && place->made > 0; place->made--) {
+        slash = strrchr(path, '/');
+        if (!slash || slash == path)
+            return;
+        *slash = '\0';
+        if (nk_path_resolve(roots, path, strlen(path), NK_PATH_WRITE, &folder, NULL) < 0)
+            return;
+        removed = unlinkat(folder.dir, folder.name, AT_REMOVEDIR) == 0;
+        nk_place_fini(&folder);
+    }
 }

@@ -33,4 +33,7 @@ enum nk_path_flag {
 int nk_path_resolve(const struct nk_roots *roots, const char *path, size_t len, unsigned flags,
                     struct nk_place *out, struct nk_err *err);
 
+/* Removes the folders that were made for this place, as far as they are empty. */
+void nk_path_unmake(const struct nk_roots *roots, struct nk_place *place);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/scope.h"
@@ -13,9 +14,40 @@ void nk_place_fini(struct nk_place *place)
     place->name[0] = '\0';
 }
 
+/* What the file system says of a path that is not in the general table of errors. */
+static enum nk_code code_of(int sys)
+{
+    switch (sys) {
+    case EISDIR:
+    case EINVAL:
+    case ENXIO:
+        return NK_BAD_PATH;
+    case EFBIG:
+        return NK_TOO_LARGE;
+    case EBUSY:
+    case ETXTBSY:
+    case ESTALE:
+    case EMLINK:
+        return NK_CONFLICT;
+    default:
+        return NK_OK;
+    }
+}
+
+int nk_place_fail_in(const struct nk_place *place, const char *inner, int sys, struct nk_err *err)
+{
+    enum nk_code code = code_of(sys);
+    const char *slash = *inner ? "/" : "";
+
+    (void)nk_fail_sys(err, sys, "%s%s%s", place->path, slash, inner);
+    if (err && code != NK_OK)
+        err->code = code;
+    return -1;
+}
+
 int nk_place_fail(const struct nk_place *place, int sys, struct nk_err *err)
 {
-    return nk_fail_sys(err, sys, "%s", place->path);
+    return nk_place_fail_in(place, "", sys, err);
 }
 
 int nk_place_stat(const struct nk_place *place, struct stat *out, struct nk_err *err)
@@ -89,4 +121,15 @@ int nk_place_mkdir(int dir, const char *name, mode_t mode)
     if ((st.st_mode & 0777) != mode && fchmod(fd, (st.st_mode & 07000) | mode) < 0)
         return -errno;
     return 0;
+}
+
+int nk_place_chmod_dir(int dir, const char *name, mode_t mode)
+{
+    nk_auto_fd int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char proc[40];
+
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+    return chmod(proc, mode) < 0 ? -errno : 0;
 }

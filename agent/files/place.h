@@ -22,6 +22,7 @@ struct nk_place {
     char name[NK_PLACE_NAME_MAX + 1]; /* one component; "." where `dir` is the place itself */
     bool is_root;                     /* one of the roots itself */
     bool absolute;                    /* the client asked with an absolute path */
+    unsigned made;                    /* folders that were made for it, the last ones of its path */
     bool slash;                       /* the client's path ended in a slash */
     char path[NK_PLACE_PATH_MAX + 1]; /* for answers, as asked for but clean; "." if empty */
 };
@@ -38,7 +39,12 @@ int nk_place_open_file(const struct nk_place *place, struct stat *out, struct nk
 /* Makes one folder with exactly these permission bits, whatever the umask. 0, or -errno. */
 int nk_place_mkdir(int dir, const char *name, mode_t mode);
 
+/* Of a folder that may not even be read; by a descriptor, never through a link. 0, or -errno. */
+int nk_place_chmod_dir(int dir, const char *name, mode_t mode);
+
 /* nk_fail_sys with the place's name in front. */
 int nk_place_fail(const struct nk_place *place, int sys, struct nk_err *err);
+int nk_place_fail_in(const struct nk_place *place, const char *inner /* a path in it, or "" */,
+                     int sys, struct nk_err *err);
 
 #endif

@@ -1,0 +1,315 @@
+#include "files/upload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+#include "files/path.h"
+#include "files/temp.h"
+
+#define TRIES 5
+#define PIECE_MAX (64u * 1024u) /* of one nk_upload_write */
+
+struct chunk {
+    uint8_t *data; /* owned; NULL: not needed yet */
+    size_t len;
+};
+
+struct nk_upload {
+    struct nk_job job;
+    struct nk_upload_config cfg;
+    char *path;           /* owned; cfg.path is it */
+    struct chunk filling; /* the loop's */
+    bool running;         /* a job has the parts below */
+    bool full;            /* the owner waits for on_room */
+    bool ended;
+    bool broken; /* bytes could not be kept: no memory */
+    bool over;   /* nothing is left to do but to be dropped */
+    bool dropped;
+    /* the job's while it runs */
+    struct chunk writing;
+    bool finish; /* commit after writing */
+    bool undo;   /* remove what was begun */
+    bool opened;
+    bool created;
+    int fd; /* owned */
+    char temp[NK_TEMP_MAX];
+    struct nk_place place;
+    struct nk_entry entry;
+    struct nk_owners owners;
+    struct nk_err err;
+    int result;
+};
+
+static int fail(struct nk_upload *u, int sys)
+{
+    return nk_place_fail(&u->place, sys, &u->err);
+}
+
+/* What is there already must be a regular file. 1: there is one, 0: nothing, -1 with err. */
+static int look(struct nk_upload *u, struct stat *st)
+{
+    if (fstatat(u->place.dir, u->place.name, st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : fail(u, errno);
+    if (S_ISDIR(st->st_mode))
+        return nk_fail(&u->err, NK_BAD_PATH, "%s: is a directory", u->place.path);
+    if (!S_ISREG(st->st_mode))
+        return nk_fail(&u->err, NK_BAD_PATH, "%s: is there and no regular file", u->place.path);
+    return 1;
+}
+
+static int check_space(struct nk_upload *u)
+{
+    struct statvfs fs;
+
+    if (u->cfg.size <= 0 || fstatvfs(u->fd, &fs) < 0)
+        return 0;
+    if ((uint64_t)u->cfg.size / fs.f_frsize > fs.f_bavail)
+        return nk_fail(&u->err, NK_NO_SPACE, "%s: %lld bytes do not fit on the disk", u->place.path,
+                       (long long)u->cfg.size);
+    return 0;
+}
+
+/* A folder that was just made for this may be removed by another upload that failed. */
+static int try_open(struct nk_upload *u)
+{
+    struct stat st;
+
+    nk_place_fini(&u->place);
+    if (nk_path_resolve(u->cfg.roots, u->path, u->cfg.path_len,
+                        NK_PATH_WRITE | NK_PATH_NO_LINK | NK_PATH_PARENTS, &u->place, &u->err) < 0)
+        return -1;
+    if (u->place.slash && !u->place.is_root)
+        return nk_fail(&u->err, NK_BAD_PATH, "%s/: is a directory's name", u->place.path);
+    if (look(u, &st) < 0)
+        return -1;
+    u->fd =
+        openat(u->place.dir, u->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return u->fd < 0 ? fail(u, errno) : 0;
+}
+
+static int open_temp(struct nk_upload *u)
+{
+    int rc = try_open(u);
+
+    for (int i = 1; rc < 0 && u->err.sys == ENOENT && i < TRIES; i++)
+        rc = try_open(u);
+    if (rc < 0)
+        return -1;
+    u->opened = true;
+    return check_space(u);
+}
+
+static int write_all(struct nk_upload *u)
+{
+    for (size_t at = 0; at < u->writing.len;) {
+        ssize_t n = write(u->fd, u->writing.data + at, u->writing.len - at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(u, errno);
+        at += (size_t)n;
+    }
+    u->writing.len = 0;
+    return 0;
+}
+
+static int commit(struct nk_upload *u)
+{
+    struct stat st;
+    int there = look(u, &st);
+    mode_t mode = u->cfg.mode;
+
+    if (there < 0)
+        return -1;
+    if (u->cfg.mode == NK_UPLOAD_KEEP_MODE)
+        mode = there ? st.st_mode & 0777 : 0644;
+    if (fchmod(u->fd, mode) < 0 || close(nk_take_fd(&u->fd)) < 0)
+        return fail(u, errno);
+    if (renameat(u->place.dir, u->temp, u->place.dir, u->place.name) < 0)
+        return fail(u, errno);
+    u->opened = false;
+    u->created = !there;
+    return nk_entry_at(&u->entry, &u->place, &u->owners, &u->err);
+}
+
+static void take_back(struct nk_upload *u)
+{
+    nk_close_fd(&u->fd);
+    if (u->opened)
+        (void)unlinkat(u->place.dir, u->temp, 0);
+    u->opened = false;
+    nk_path_unmake(u->cfg.roots, &u->place);
+}
+
+static int do_work(struct nk_upload *u)
+{
+    if (!u->opened && open_temp(u) < 0)
+        return -1;
+    if (write_all(u) < 0)
+        return -1;
+    return u->finish ? commit(u) : 0;
+}
+
+static void on_work(struct nk_job *job)
+{
+    struct nk_upload *u = NK_CONTAINER_OF(job, struct nk_upload, job);
+
+    u->result = u->undo ? -1 : do_work(u);
+    if (u->result < 0)
+        take_back(u);
+}
+
+static void release(struct nk_upload *u)
+{
+    nk_close_fd(&u->fd);
+    nk_place_fini(&u->place);
+    free(u->filling.data);
+    free(u->writing.data);
+    free(u->path);
+    free(u);
+}
+
+static void submit(struct nk_upload *u)
+{
+    struct chunk empty = u->writing;
+
+    u->writing = u->filling;
+    u->filling = empty;
+    u->filling.len = 0;
+    u->finish = u->ended;
+    u->running = true;
+    nk_job_submit(u->cfg.jobs, &u->job);
+}
+
+static void tell_over(struct nk_upload *u, const struct nk_err *err)
+{
+    u->over = true;
+    u->cfg.events->on_over(u->cfg.ctx, err ? NULL : &u->entry, u->created, err);
+}
+
+static void undo(struct nk_upload *u)
+{
+    u->undo = true;
+    u->running = true;
+    nk_job_submit(u->cfg.jobs, &u->job);
+}
+
+static void undo_or_release(struct nk_upload *u)
+{
+    if (u->opened)
+        undo(u);
+    else
+        release(u);
+}
+
+static void go_on(struct nk_upload *u)
+{
+    if (u->filling.len >= NK_UPLOAD_BUFFER || u->ended)
+        submit(u);
+    if (u->full && u->filling.len < NK_UPLOAD_BUFFER) {
+        u->full = false;
+        u->cfg.events->on_room(u->cfg.ctx);
+    }
+}
+
+static void on_done(struct nk_job *job, bool canceled)
+{
+    struct nk_upload *u = NK_CONTAINER_OF(job, struct nk_upload, job);
+
+    u->running = false;
+    if (u->dropped) {
+        undo_or_release(u);
+        return;
+    }
+    if (u->broken && !u->undo) {
+        undo(u);
+        return;
+    }
+    if (job->switch_errno)
+        u->result = nk_fail_sys(&u->err, job->switch_errno, "cannot act as the sandbox's user");
+    else if (canceled)
+        u->result = nk_fail(&u->err, NK_SHUTTING_DOWN, "the agent is ending");
+    else if (u->broken)
+        u->result = nk_fail(&u->err, NK_OVERLOADED, "no memory for this upload");
+    if (u->result < 0)
+        tell_over(u, &u->err);
+    else if (u->finish)
+        tell_over(u, NULL);
+    else
+        go_on(u);
+}
+
+int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, struct nk_err *err)
+{
+    struct nk_upload *u = calloc(1, sizeof *u);
+
+    if (u)
+        u->path = malloc(cfg->path_len + 1);
+    if (!u || !u->path) {
+        free(u);
+        return nk_fail(err, NK_OVERLOADED, "no memory for this upload");
+    }
+    u->cfg = *cfg;
+    memcpy(u->path, cfg->path, cfg->path_len);
+    u->path[cfg->path_len] = '\0';
+    u->cfg.path = u->path;
+    u->fd = -1;
+    nk_temp_name(u->temp);
+    u->job.work = on_work;
+    u->job.done = on_done;
+    u->job.as = cfg->as;
+    u->job.share = cfg->share;
+    submit(u);
+    *out = u;
+    return 0;
+}
+
+static bool make_room(struct chunk *c)
+{
+    if (!c->data)
+        c->data = malloc(NK_UPLOAD_BUFFER + PIECE_MAX);
+    return c->data != NULL;
+}
+
+bool nk_upload_write(struct nk_upload *u, const void *data, size_t len)
+{
+    if (u->over || u->broken)
+        return true; /* what comes after a failure is not wanted */
+    u->broken = !make_room(&u->filling) || u->filling.len + len > NK_UPLOAD_BUFFER + PIECE_MAX;
+    if (u->broken) {
+        if (!u->running)
+            undo(u);
+        return true;
+    }
+    memcpy(u->filling.data + u->filling.len, data, len);
+    u->filling.len += len;
+    if (!u->running && u->filling.len >= NK_UPLOAD_BUFFER)
+        submit(u);
+    u->full = u->filling.len >= NK_UPLOAD_BUFFER;
+    return !u->full;
+}
+
+void nk_upload_end(struct nk_upload *u)
+{
+    u->ended = true;
+    if (!u->running && !u->over && !u->broken)
+        submit(u);
+}
+
+void nk_upload_drop(struct nk_upload **slot)
+{
+    struct nk_upload *u = *slot;
+
+    if (!u)
+        return;
+    *slot = NULL;
+    u->dropped = true;
+    if (!u->running)
+        undo_or_release(u);
+}
