@@ -16,6 +16,7 @@
 #include "base/job.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "files/archives.h"
 #include "process/confine.h"
 #include "process/reaper.h"
 #include "process/registry.h"
@@ -42,6 +43,7 @@ struct app {
     struct nk_spawner *spawner;
     struct nk_registry *registry;
     struct nk_keys *keys;
+    struct nk_archives *archives;
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
@@ -138,6 +140,7 @@ static void close_services(struct app *a)
 {
     nk_server_close(&a->server);
     nk_keys_close(&a->keys);
+    nk_archives_close(&a->archives);
     nk_registry_close(&a->registry);
     nk_spawner_close(&a->spawner);
     nk_reaper_close(&a->reaper);
@@ -261,6 +264,11 @@ static int open_processes(struct app *a)
     rc.spawner = a->spawner;
     if (res == 0)
         res = nk_registry_open(&rc, &a->registry);
+    if (res == 0)
+        res = nk_archives_open(&(struct nk_archives_config){.loop = &a->loop,
+                                                            .spawner = a->spawner,
+                                                            .reaper = a->reaper},
+                               &a->archives);
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
@@ -276,6 +284,8 @@ static struct nk_api_settings api_settings(const struct app *a)
         .allow_users = (const char *const *)cfg->allow_user.item,
         .env = (const char *const *)a->env,
         .working_dir = cfg->writable.item[0],
+        .writable = (const char *const *)cfg->writable.item,
+        .readable = (const char *const *)cfg->readable.item,
         .timeout_ms = cfg->timeout_ms,
         .max_timeout_ms = cfg->max_timeout_ms,
         .max_output = cfg->max_output,
@@ -302,6 +312,7 @@ static void fill_api(struct app *a)
     api->jobs = a->jobs;
     api->processes = a->registry;
     api->keys = a->keys;
+    api->archives = a->archives;
     api->spawner = a->spawner;
     api->reaper = a->reaper;
     api->kernel = &a->kernel;

@@ -20,6 +20,7 @@
 #include "process/spawn.h"
 #include "process/userdb.h"
 
+struct nk_archives;
 struct nk_jobs;
 struct nk_keys;
 struct nk_reaper;
@@ -36,6 +37,8 @@ struct nk_api_settings {
     const char *const *allow_users; /* NULL-ended */
     const char *const *env;         /* "K=V", NULL-ended: base environment of commands, complete */
     const char *working_dir;
+    const char *const *writable; /* NULL-ended; the first is working_dir */
+    const char *const *readable; /* NULL-ended, or NULL */
     uint64_t timeout_ms, max_timeout_ms; /* 0: none */
     size_t max_output, log_bytes, log_total;
     uint64_t max_body, max_upload;
@@ -51,6 +54,7 @@ struct nk_api {
     struct nk_jobs *jobs;
     struct nk_registry *processes;
     struct nk_keys *keys;
+    struct nk_archives *archives;
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
     struct nk_kernel *kernel;

@@ -23,5 +23,7 @@ int nk_api_process_logs(struct nk_req *req, struct nk_err *err);
 int nk_api_process_follow(struct nk_req *req, struct nk_err *err);
 int nk_api_process_kill(struct nk_req *req, struct nk_err *err);
 int nk_api_process_stdin(struct nk_req *req, struct nk_err *err);
+int nk_api_archive_read(struct nk_req *req, struct nk_err *err);
+int nk_api_archive_write(struct nk_req *req, struct nk_err *err);
 
 #endif

@@ -38,6 +38,11 @@ const struct nk_route nk_routes[] = {
     {"POST", "/v1/processes/{id}/stdin", "processStdin", nk_api_process_stdin,
      .ident = NK_IDENT_OPTIONAL, .body = NK_BODY_JSON, .while_paused = 1, .while_ending = 1,
      .touches = 1},
+    {"GET", "/v1/archive", "archiveRead", nk_api_archive_read, .ident = NK_IDENT_OPTIONAL,
+     .query = {"path", "base", "format", "links"}, .query_many = "path", .while_paused = 1,
+     .touches = 1},
+    {"PUT", "/v1/archive", "archiveWrite", nk_api_archive_write, .ident = NK_IDENT_OPTIONAL,
+     .body = NK_BODY_STREAM, .query = {"path", "strict"}, .while_paused = 1, .touches = 1},
 };
 
 const size_t nk_route_count = NK_COUNT(nk_routes);

@@ -219,13 +219,13 @@ static int set_filter(struct archive *a, enum nk_tar_format format)
     return archive_write_set_filter_option(a, NULL, "timestamp", NULL);
 }
 
-/* hdrcharset: names go out as the bytes they are, without a detour by a locale. */
+/* In the C locale, which is the only one we ever have, a name of other bytes than ASCII cannot be told
+ * in UTF-8; libarchive then warns, and writes the bytes as they are beside "hdrcharset=BINARY". The
+ * option of that name would do the same, but with an extended header before every entry. */
 static int set_up_writer(struct archive *a, enum nk_tar_format format)
 {
     int rc = archive_write_set_format_pax_restricted(a);
 
-    if (rc == ARCHIVE_OK)
-        rc = archive_write_set_format_option(a, NULL, "hdrcharset", "BINARY");
     if (rc == ARCHIVE_OK)
         rc = archive_write_set_bytes_per_block(a, BLOCK_SIZE);
     if (rc == ARCHIVE_OK)

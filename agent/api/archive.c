@@ -1,0 +1,306 @@
+/* GET and PUT /v1/archive: trees of files as one tar stream, both ways. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/handlers.h"
+#include "api/problem.h"
+#include "api/wire.h"
+#include "base/arena.h"
+#include "files/archives.h"
+#include "http/reply.h"
+#include "http/request.h"
+
+struct transfer {
+    struct nk_source source;
+    struct nk_req *req;         /* borrowed: until on_close */
+    struct nk_archive *archive; /* owned */
+    const char *type;           /* of the answer */
+    bool begun;                 /* the answer has */
+    bool over;                  /* the answer is given, or was broken off */
+};
+
+static int begin(struct transfer *t, const struct nk_tar_order *order,
+                 const struct nk_archive_events *events, struct nk_err *err)
+{
+    struct nk_api *api = nk_req_app(t->req);
+
+    if (!api->kernel->complete)
+        return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
+    return nk_archive_open(api->archives, order, &api->user->creds, events, t, &t->archive, err);
+}
+
+static void on_close(struct nk_req *req, void *ctx, bool gone)
+{
+    struct transfer *t = ctx;
+
+    (void)req;
+    (void)gone;
+    nk_archive_close(&t->archive);
+    free(t);
+}
+
+static struct transfer *new_transfer(struct nk_req *req, struct nk_err *err)
+{
+    struct transfer *t = calloc(1, sizeof *t);
+
+    if (!t)
+        (void)nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    else
+        t->req = req;
+    return t;
+}
+
+static void fill_places(struct nk_tar_order *order, const struct nk_api *api)
+{
+    order->writable = api->set.writable;
+    order->readable = api->set.readable;
+    order->openat2 = nk_has(api->kernel, NK_MECH_OPENAT2);
+}
+
+static enum nk_pull on_pull(struct nk_source *source, struct nk_buf *out, size_t room)
+{
+    struct transfer *t = NK_CONTAINER_OF(source, struct transfer, source);
+    uint8_t *to = nk_buf_reserve(out, room);
+    ssize_t n = to ? nk_archive_read(t->archive, to, room) : -ENOMEM;
+
+    if (n == -EAGAIN)
+        return NK_PULL_WAIT;
+    if (n < 0)
+        return NK_PULL_FAIL;
+    if (n == 0)
+        return NK_PULL_END;
+    nk_buf_commit(out, (size_t)n);
+    return NK_PULL_MORE;
+}
+
+static void on_found(void *ctx)
+{
+    struct transfer *t = ctx;
+
+    t->begun = true;
+    nk_reply_stream(t->req, 200, t->type, &t->source, -1);
+}
+
+static void on_packed(void *ctx, const struct nk_tar_result *result, const struct nk_err *err)
+{
+    struct transfer *t = ctx;
+
+    (void)result;
+    if (!t->begun && err)
+        nk_req_fail(t->req, err);
+    /* A worker that says it is done before it was ready is not ours any more. */
+    if (!t->begun && !err)
+        nk_req_fail(t->req, &(struct nk_err){.code = NK_INTERNAL, .msg = "the archive failed"});
+    t->over = !t->begun;
+}
+
+static void on_bytes(void *ctx)
+{
+    struct transfer *t = ctx;
+
+    if (t->begun)
+        nk_reply_wake(t->req);
+}
+
+static int read_format(struct transfer *t, enum nk_tar_format *out, struct nk_err *err)
+{
+    const char *name = nk_req_query(t->req, "format");
+
+    t->type = "application/x-tar";
+    *out = NK_TAR_PLAIN;
+    if (!name || strcmp(name, "tar") == 0)
+        return 0;
+    if (strcmp(name, "tar.gz") == 0) {
+        t->type = "application/gzip";
+        *out = NK_TAR_GZIP;
+        return 0;
+    }
+    t->type = "application/zstd";
+    *out = NK_TAR_ZSTD;
+    if (strcmp(name, "tar.zst") == 0)
+        return 0;
+    return nk_fail(err, NK_BAD_REQUEST, "format must be tar, tar.gz or tar.zst, not %.100s", name);
+}
+
+static int read_links(const struct nk_req *req, bool *out, struct nk_err *err)
+{
+    const char *links = nk_req_query(req, "links");
+
+    *out = links && strcmp(links, "skip") == 0;
+    if (!links || *out || strcmp(links, "keep") == 0)
+        return 0;
+    return nk_fail(err, NK_BAD_REQUEST, "links must be keep or skip, not %.100s", links);
+}
+
+static int read_paths(struct nk_req *req, const char *const **out, struct nk_err *err)
+{
+    size_t count = 0;
+    const char **list;
+
+    while (nk_req_query_nth(req, "path", count))
+        count++;
+    if (count == 0)
+        return nk_fail(err, NK_BAD_REQUEST, "path is missing");
+    list = nk_arena_alloc(nk_req_arena(req), (count + 1) * sizeof *list);
+    if (!list)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    for (size_t i = 0; i < count; i++)
+        list[i] = nk_req_query_nth(req, "path", i);
+    *out = list;
+    return 0;
+}
+
+static int start_packing(struct transfer *t, struct nk_err *err)
+{
+    static const struct nk_archive_events events = {
+        .ready = on_found, .more = on_bytes, .over = on_packed};
+    struct nk_tar_order order = {.pack = true, .base = nk_req_query(t->req, "base")};
+
+    fill_places(&order, nk_req_app(t->req));
+    if (read_paths(t->req, &order.paths, err) < 0 || read_format(t, &order.format, err) < 0 ||
+        read_links(t->req, &order.skip_links, err) < 0)
+        return -1;
+    return begin(t, &order, &events, err);
+}
+
+int nk_api_archive_read(struct nk_req *req, struct nk_err *err)
+{
+    struct transfer *t = new_transfer(req, err);
+
+    if (!t)
+        return -1;
+    t->source.pull = on_pull;
+    if (start_packing(t, err) < 0) {
+        free(t);
+        return -1;
+    }
+    nk_req_on_close(req, on_close, t);
+    return 0;
+}
+
+static void write_result(struct nk_json_out *o, const struct nk_tar_result *r)
+{
+    nk_json_out_u64(o, "files", r->files);
+    nk_json_out_u64(o, "dirs", r->dirs);
+    nk_json_out_u64(o, "links", r->links);
+    nk_json_out_u64(o, "bytes", r->bytes);
+    nk_json_out_u64(o, "refused_count", r->refused_count);
+    nk_json_out_open(o, "refused", '[');
+    for (size_t i = 0; i < r->shown; i++) {
+        const struct nk_tar_refusal *refusal = &r->refused[i];
+
+        nk_json_out_open(o, NULL, '{');
+        nk_json_out_bytes(o, "path", refusal->path, strlen(refusal->path));
+        nk_json_out_bytes(o, "reason", refusal->reason, strlen(refusal->reason));
+        nk_json_out_close(o, '}');
+    }
+    nk_json_out_close(o, ']');
+}
+
+/* An error with what was done beside it: what is there now is not nothing. */
+static void reply_failed(struct nk_req *req, const struct nk_tar_result *result,
+                         const struct nk_err *err)
+{
+    struct nk_buf body = {0};
+    struct nk_json_out o = {.buf = &body};
+
+    nk_json_out_open(&o, NULL, '{');
+    nk_json_out_open(&o, "error", '{');
+    nk_problem_members(&o, err);
+    nk_json_out_close(&o, '}');
+    nk_json_out_open(&o, "done", '{');
+    write_result(&o, result);
+    nk_json_out_close(&o, '}');
+    nk_json_out_close(&o, '}');
+    nk_problem_headers(req, err);
+    nk_wire_reply(req, nk_problem_status(err->code), &body);
+}
+
+static void on_unpacked(void *ctx, const struct nk_tar_result *result, const struct nk_err *err)
+{
+    struct transfer *t = ctx;
+    struct nk_buf body = {0};
+    struct nk_json_out o = {.buf = &body};
+
+    t->over = true;
+    if (err && t->begun) {
+        reply_failed(t->req, result, err);
+        return;
+    }
+    if (err) {
+        nk_req_fail(t->req, err);
+        return;
+    }
+    nk_json_out_open(&o, NULL, '{');
+    write_result(&o, result);
+    nk_json_out_close(&o, '}');
+    nk_wire_reply(t->req, 200, &body);
+}
+
+static void on_dest_there(void *ctx)
+{
+    struct transfer *t = ctx;
+
+    t->begun = true;
+}
+
+static void on_room(void *ctx)
+{
+    struct transfer *t = ctx;
+
+    if (!t->over)
+        nk_req_pause_body(t->req, false);
+}
+
+static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_err *err)
+{
+    struct transfer *t = nk_req_ctx(req);
+
+    (void)err;
+    if (nk_archive_write(t->archive, data, len))
+        nk_req_pause_body(req, true);
+    return 0;
+}
+
+static int on_end(struct nk_req *req, struct nk_err *err)
+{
+    struct transfer *t = nk_req_ctx(req);
+
+    (void)err;
+    nk_archive_end(t->archive);
+    return 0;
+}
+
+static int start_unpacking(struct transfer *t, struct nk_err *err)
+{
+    static const struct nk_archive_events events = {
+        .ready = on_dest_there, .more = on_room, .over = on_unpacked};
+    const char *paths[] = {nk_req_query(t->req, "path"), NULL};
+    struct nk_tar_order order = {.paths = paths};
+
+    if (!paths[0])
+        return nk_fail(err, NK_BAD_REQUEST, "path is missing");
+    if (nk_req_query_bool(t->req, "strict", &order.strict, err) < 0)
+        return -1;
+    fill_places(&order, nk_req_app(t->req));
+    return begin(t, &order, &events, err);
+}
+
+int nk_api_archive_write(struct nk_req *req, struct nk_err *err)
+{
+    static const struct nk_body_sink sink = {.on_data = on_data, .on_end = on_end};
+    struct transfer *t = new_transfer(req, err);
+
+    if (!t)
+        return -1;
+    if (start_unpacking(t, err) < 0) {
+        free(t);
+        return -1;
+    }
+    nk_req_set_ctx(req, t);
+    nk_req_set_body_sink(req, &sink);
+    nk_req_on_close(req, on_close, t);
+    return 0;
+}

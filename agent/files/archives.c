@@ -1,0 +1,502 @@
+#include "files/archives.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/scope.h"
+#include "files/archive_note.h"
+#include "files/archive_pipe.h"
+#include "files/tar_note.h"
+#include "process/reaper.h"
+#include "process/spawn.h"
+
+#define NOTE_PIECE 16384
+#define CHECK_MS 5000 /* how often it is looked whether something moved */
+
+struct nk_archives {
+    struct nk_archives_config cfg;
+    struct nk_list list;
+    unsigned count;
+};
+
+struct nk_archive {
+    struct nk_list link;
+    struct nk_archives *all; /* borrowed; NULL: they are closed */
+    const struct nk_archive_events *events;
+    void *ctx; /* borrowed: until the close */
+    struct nk_spawn spawn;
+    struct nk_reaper_watch watch;
+    struct nk_archive_pipe in, out, note;
+    uv_timer_t timer;
+    unsigned open_handles;
+    struct nk_buf pending; /* for the worker, not yet taken */
+    struct nk_buf notes;
+    struct nk_archive_note last; /* what the worker said at its end */
+    uint64_t moved_ms;
+    bool packing;
+    bool starting;
+    bool running; /* not reaped */
+    bool ready;
+    bool over;
+    bool ended;  /* no more will be written */
+    bool hungry; /* packing: somebody waits for bytes */
+    bool closed; /* the owner has left */
+};
+
+static const char *const worker_argv[] = {"/proc/self/exe", "__worker", "archive", NULL};
+static const char *const worker_envp[] = {NULL};
+
+static void maybe_free(struct nk_archive *a)
+{
+    if (!a->closed || a->open_handles > 0 || a->starting || a->running)
+        return;
+    nk_list_remove(&a->link);
+    if (a->all)
+        a->all->count--;
+    nk_buf_fini(&a->pending);
+    nk_buf_fini(&a->notes);
+    nk_archive_note_fini(&a->last);
+    free(a);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct nk_archive *a = handle->data;
+
+    a->open_handles--;
+    maybe_free(a);
+}
+
+static void close_pipe(struct nk_archive_pipe *p)
+{
+    (void)nk_archive_pipe_close(p, on_closed);
+}
+
+static void close_handles(struct nk_archive *a)
+{
+    close_pipe(&a->in);
+    close_pipe(&a->out);
+    close_pipe(&a->note);
+    if (!uv_is_closing((uv_handle_t *)&a->timer))
+        uv_close((uv_handle_t *)&a->timer, on_closed);
+}
+
+static void kill_worker(const struct nk_archive *a)
+{
+    if (a->running)
+        (void)kill(a->watch.pid, SIGKILL);
+}
+
+static void tell_more(const struct nk_archive *a)
+{
+    if (!a->closed)
+        a->events->more(a->ctx);
+}
+
+static void finish(struct nk_archive *a)
+{
+    const struct nk_err *err = a->last.err.code == NK_OK ? NULL : &a->last.err;
+
+    if (a->over)
+        return;
+    a->over = true;
+    close_pipe(&a->in);
+    if (a->closed)
+        return;
+    tell_more(a);
+    a->events->over(a->ctx, &a->last.result, err);
+}
+
+static void fail(struct nk_archive *a, enum nk_code code, const char *what)
+{
+    if (a->over)
+        return;
+    nk_archive_note_fini(&a->last);
+    (void)nk_fail(&a->last.err, code, "the archive worker %s", what);
+    kill_worker(a);
+    finish(a);
+}
+
+static void moved(struct nk_archive *a)
+{
+    a->moved_ms = nk_clock_mono_ms();
+}
+
+static bool waits_for_worker(const struct nk_archive *a)
+{
+    if (a->over || !a->ready)
+        return !a->over;
+    return a->packing ? a->hungry : a->ended || nk_buf_left(&a->pending) > 0;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct nk_archive *a = timer->data;
+
+    if (a->closed)
+        kill_worker(a);
+    else if (waits_for_worker(a) && nk_clock_mono_ms() - a->moved_ms >= NK_ARCHIVE_STALL_MS)
+        fail(a, NK_INTERNAL, "did not go on and was ended");
+    else if (!waits_for_worker(a))
+        moved(a);
+}
+
+/* Everything that is there, without waiting. False: the pipe is at its end or broken. */
+static bool read_notes(struct nk_archive *a)
+{
+    for (;;) {
+        uint8_t *room = nk_buf_reserve(&a->notes, NOTE_PIECE);
+        ssize_t n = room ? nk_archive_pipe_read(&a->note, room, NOTE_PIECE) : 0;
+
+        if (n <= 0)
+            return n == -EAGAIN;
+        nk_buf_commit(&a->notes, (size_t)n);
+    }
+}
+
+static void take_notes(struct nk_archive *a)
+{
+    bool open = a->note.fd >= 0 && read_notes(a);
+    enum nk_archive_said said = NK_ARCHIVE_SAID_NOTHING;
+
+    moved(a);
+    while (!a->over && !a->closed && (said = nk_archive_note_take(&a->notes, &a->last)) > 0) {
+        if (said == NK_ARCHIVE_SAID_END)
+            finish(a);
+        else if (!a->ready) {
+            a->ready = true;
+            a->events->ready(a->ctx);
+        }
+    }
+    if (said == NK_ARCHIVE_SAID_NONSENSE)
+        fail(a, NK_INTERNAL, "said something that cannot be understood");
+    if (!open)
+        close_pipe(&a->note);
+}
+
+static void on_note(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    take_notes(poll->data);
+}
+
+static void on_reaped(struct nk_reaper_watch *w, int wait_status, const struct rusage *usage)
+{
+    struct nk_archive *a = NK_CONTAINER_OF(w, struct nk_archive, watch);
+
+    (void)usage;
+    a->running = false;
+    take_notes(a);
+    if (!a->over)
+        fail(a, NK_INTERNAL,
+             WIFSIGNALED(wait_status) ? "was ended by a signal" : "ended without a word");
+    if (a->closed)
+        close_handles(a);
+    else
+        tell_more(a); /* bytes of it may be left, but no more will come */
+    maybe_free(a);
+}
+
+static void watch(struct nk_archive *a, pid_t pid)
+{
+    a->watch.pid = pid;
+    a->watch.fn = on_reaped;
+    a->running = true;
+    if (a->closed)
+        kill_worker(a);
+    if (a->all) {
+        nk_reaper_watch(a->all->cfg.reaper, &a->watch);
+        return;
+    }
+    a->running = false;
+    maybe_free(a);
+}
+
+static void on_started(struct nk_spawn *s, pid_t pid, const struct nk_err *err)
+{
+    struct nk_archive *a = NK_CONTAINER_OF(s, struct nk_archive, spawn);
+
+    a->starting = false;
+    if (pid > 0) {
+        watch(a, pid);
+        return;
+    }
+    if (a->closed) {
+        close_handles(a);
+        maybe_free(a);
+        return;
+    }
+    a->last.err = *err;
+    /* It is not a command of the client that could not be started. */
+    if (err->code == NK_EXEC_FAILED)
+        (void)nk_fail(&a->last.err, NK_INTERNAL, "the archive worker: %.200s", err->msg);
+    finish(a);
+}
+
+static int open_pipe(struct nk_archive *a, struct nk_archive_pipe *p, bool write, int *out_theirs)
+{
+    int rc = nk_archive_pipe_open(p, a->all->cfg.loop, write, out_theirs);
+
+    if (rc < 0)
+        return rc;
+    p->poll.data = a;
+    a->open_handles++;
+    return 0;
+}
+
+static int open_pipes(struct nk_archive *a)
+{
+    int rc = open_pipe(a, &a->in, true, &a->spawn.stdio[0]);
+
+    if (rc == 0)
+        rc = open_pipe(a, &a->out, false, &a->spawn.stdio[1]);
+    if (rc == 0)
+        rc = open_pipe(a, &a->note, false, &a->spawn.stdio[2]);
+    return rc < 0 ? rc : uv_poll_start(&a->note.poll, UV_READABLE, on_note);
+}
+
+/* The pipe is empty, and an order is far smaller than it. */
+static int send_order(const struct nk_archive *a, const struct nk_tar_order *order)
+{
+    struct nk_buf text = {0};
+    ssize_t n = -1;
+    size_t len;
+
+    nk_tar_order_write(order, &text);
+    len = nk_buf_left(&text);
+    if (!text.failed)
+        n = nk_archive_pipe_write(&a->in, nk_buf_front(&text), len);
+    nk_buf_fini(&text);
+    return n == (ssize_t)len ? 0 : -ENOMEM;
+}
+
+static void fill_spawn(struct nk_archive *a, const struct nk_creds *creds)
+{
+    a->spawn.argv = worker_argv;
+    a->spawn.envp = worker_envp;
+    a->spawn.cwd = "/";
+    a->spawn.creds = *creds;
+    a->spawn.switch_user = geteuid() == 0;
+    a->spawn.oom_score_adj = 500;
+    a->spawn.done = on_started;
+}
+
+static int start(struct nk_archive *a, const struct nk_tar_order *order,
+                 const struct nk_creds *creds)
+{
+    int rc = uv_timer_init(a->all->cfg.loop, &a->timer);
+
+    if (rc < 0)
+        return rc;
+    a->timer.data = a;
+    a->open_handles++;
+    rc = uv_timer_start(&a->timer, on_timer, CHECK_MS, CHECK_MS);
+    if (rc == 0)
+        rc = open_pipes(a);
+    if (rc == 0)
+        rc = send_order(a, order);
+    if (rc < 0)
+        return rc;
+    /* A packer is told no more; of an unpacker only notes are read. */
+    close_pipe(a->packing ? &a->in : &a->out);
+    fill_spawn(a, creds);
+    moved(a);
+    a->starting = true;
+    nk_spawn_start(a->all->cfg.spawner, &a->spawn);
+    return 0;
+}
+
+int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
+                    const struct nk_creds *creds, const struct nk_archive_events *events, void *ctx,
+                    struct nk_archive **out, struct nk_err *err)
+{
+    struct nk_archive *a;
+    int rc;
+
+    if (all->count >= NK_ARCHIVE_MAX)
+        return nk_fail(err, NK_BUSY, "%d archives are on their way already", NK_ARCHIVE_MAX);
+    a = calloc(1, sizeof *a);
+    if (!a)
+        return nk_fail(err, NK_OVERLOADED, "no memory for an archive");
+    a->all = all;
+    a->events = events;
+    a->ctx = ctx;
+    a->packing = order->pack;
+    a->in.fd = a->out.fd = a->note.fd = -1;
+    a->spawn.stdio[0] = a->spawn.stdio[1] = a->spawn.stdio[2] = -1;
+    a->notes.max = NK_TAR_NOTE_MAX + 65536;
+    nk_list_append(&all->list, &a->link);
+    all->count++;
+    rc = start(a, order, creds);
+    if (rc < 0) {
+        for (int i = 0; i < 3; i++)
+            nk_close_fd(&a->spawn.stdio[i]);
+        nk_archive_close(&a);
+        return nk_fail(err, NK_OVERLOADED, "cannot start an archive worker: %s", strerror(-rc));
+    }
+    *out = a;
+    return 0;
+}
+
+void nk_archive_close(struct nk_archive **slot)
+{
+    struct nk_archive *a = *slot;
+
+    if (!a)
+        return;
+    *slot = NULL;
+    a->closed = true;
+    /* Without input an unpacker tidies up and ends; a packer has nothing to tidy up. */
+    close_pipe(&a->in);
+    close_pipe(&a->out);
+    if (a->packing)
+        kill_worker(a);
+    if (!a->starting && !a->running)
+        close_handles(a);
+    else
+        (void)uv_timer_start(&a->timer, on_timer, NK_ARCHIVE_LEAVE_MS, 1000);
+    maybe_free(a);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct nk_archive *a = poll->data;
+
+    (void)status;
+    (void)events;
+    (void)uv_poll_stop(poll);
+    a->hungry = false;
+    tell_more(a);
+}
+
+ssize_t nk_archive_read(struct nk_archive *a, void *out, size_t len)
+{
+    ssize_t n;
+
+    if (a->over && a->last.err.code != NK_OK)
+        return -EIO;
+    n = nk_archive_pipe_read(&a->out, out, len);
+    if (n > 0) {
+        moved(a);
+        return n;
+    }
+    if (n < 0 && n != -EAGAIN)
+        return -EIO;
+    /* Somebody else may hold the pipe open; once the worker is gone nothing comes from it. */
+    if (a->over && (n == 0 || !a->running))
+        return 0;
+    a->hungry = true;
+    if (n < 0)
+        (void)uv_poll_start(&a->out.poll, UV_READABLE, on_readable);
+    return -EAGAIN;
+}
+
+/* What the pipe takes of it; all where the worker reads no more, and will say why. */
+static size_t push(struct nk_archive *a, const void *data, size_t len)
+{
+    ssize_t n = nk_archive_pipe_write(&a->in, data, len);
+
+    if (n > 0)
+        moved(a);
+    return n < 0 ? len : (size_t)n;
+}
+
+static void on_writable(uv_poll_t *poll, int status, int events)
+{
+    struct nk_archive *a = poll->data;
+
+    (void)status;
+    (void)events;
+    nk_buf_consume(&a->pending, push(a, nk_buf_front(&a->pending), nk_buf_left(&a->pending)));
+    if (nk_buf_left(&a->pending) > 0)
+        return;
+    (void)uv_poll_stop(poll);
+    if (a->ended)
+        close_pipe(&a->in);
+    else
+        tell_more(a);
+}
+
+bool nk_archive_write(struct nk_archive *a, const void *data, size_t len)
+{
+    const uint8_t *at = data;
+
+    if (a->in.fd < 0)
+        return false;
+    if (nk_buf_left(&a->pending) == 0) {
+        size_t done = push(a, at, len);
+
+        at += done;
+        len -= done;
+    }
+    if (len == 0)
+        return false;
+    nk_buf_add(&a->pending, at, len);
+    if (a->pending.failed) {
+        /* An archive with a gap must not look whole. */
+        kill_worker(a);
+        nk_buf_fini(&a->pending);
+        return false;
+    }
+    (void)uv_poll_start(&a->in.poll, UV_WRITABLE, on_writable);
+    return true;
+}
+
+void nk_archive_end(struct nk_archive *a)
+{
+    a->ended = true;
+    moved(a);
+    if (nk_buf_left(&a->pending) == 0)
+        close_pipe(&a->in);
+}
+
+int nk_archives_open(const struct nk_archives_config *cfg, struct nk_archives **out)
+{
+    struct nk_archives *all = calloc(1, sizeof *all);
+
+    if (!all)
+        return -ENOMEM;
+    all->cfg = *cfg;
+    nk_list_init(&all->list);
+    *out = all;
+    return 0;
+}
+
+void nk_archives_close(struct nk_archives **slot)
+{
+    struct nk_archives *all = *slot;
+
+    if (!all)
+        return;
+    *slot = NULL;
+    while (!nk_list_empty(&all->list)) {
+        struct nk_archive *a = nk_list_entry(all->list.next, struct nk_archive, link);
+
+        nk_list_remove(&a->link);
+        if (a->running) {
+            kill_worker(a);
+            nk_reaper_forget(all->cfg.reaper, &a->watch);
+            a->running = false;
+        }
+        a->all = NULL;
+        if (!a->over)
+            (void)nk_fail(&a->last.err, NK_SHUTTING_DOWN, "the agent is ending");
+        a->over = true; /* whoever opened it has yet to close it */
+        close_handles(a);
+        maybe_free(a);
+    }
+    free(all);
+}
+
+unsigned nk_archives_running(const struct nk_archives *all)
+{
+    return all->count;
+}
