@@ -46,10 +46,20 @@ void nk_output_close(struct nk_output *o)
     nk_close_fd(&o->fd);
 }
 
+static uint64_t hold_window(uint64_t read_so_far)
+{
+    uint64_t window = read_so_far / 4;
+
+    if (window < NK_HOLD_MIN)
+        return NK_HOLD_MIN;
+    return window < NK_HOLD_MAX ? window : NK_HOLD_MAX;
+}
+
 /* How many bytes may be read before a holding watcher would fall too far behind. */
 size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep)
 {
     uint64_t keep = UINT64_MAX;
+    uint64_t behind, window;
 
     for (const struct nk_list *n = p->watchers.next; n != &p->watchers; n = n->next) {
         const struct nk_watcher *w = nk_list_entry(n, const struct nk_watcher, link);
@@ -58,11 +68,11 @@ size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep)
             keep = w->pos;
     }
     *out_keep = keep;
-    if (keep >= p->log.end)
+    if (keep == UINT64_MAX)
         return NK_READ_MAX;
-    if (p->log.end - keep >= NK_HOLD_BYTES)
-        return 0;
-    return NK_HOLD_BYTES - (size_t)(p->log.end - keep);
+    behind = keep < p->log.end ? p->log.end - keep : 0;
+    window = hold_window(keep);
+    return behind < window ? (size_t)(window - behind) : 0;
 }
 
 static void clock_stop(struct nk_live *l)
@@ -116,7 +126,7 @@ void nk_output_resume(struct nk_live *l)
 {
     uint64_t keep;
 
-    if (!l->paused || nk_output_room(l->process, &keep) < NK_HOLD_BYTES / 2)
+    if (!l->paused || nk_output_room(l->process, &keep) < NK_HOLD_MIN / 2)
         return;
     l->paused = false;
     nk_output_arm(&l->out[0]);

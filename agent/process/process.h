@@ -27,7 +27,10 @@
 
 #define NK_QUIET_MS 50
 #define NK_QUIET_MAX_MS 500
-#define NK_HOLD_BYTES (64u * 1024u) /* unread bytes at which a holding watcher stops the reading */
+/* Unread bytes at which a holding watcher stops the reading: little for one that has not shown that
+ * it reads, so that a client that never does costs little, more as it reads on. */
+#define NK_HOLD_MIN (32u * 1024u)
+#define NK_HOLD_MAX (256u * 1024u)
 
 struct nk_live;
 struct nk_registry;
@@ -110,7 +113,7 @@ struct nk_watcher {
     struct nk_list link;
     struct nk_process *process; /* NULL: not attached */
     void (*on_event)(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err);
-    bool holds;   /* the outputs are not read further than NK_HOLD_BYTES past `pos` */
+    bool holds;   /* the outputs are not read much further than `pos` (NK_HOLD_MIN) */
     uint64_t pos; /* next offset this watcher wants; moved by nk_watcher_advance */
 };
 

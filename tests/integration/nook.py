@@ -95,7 +95,7 @@ def own_marks():
     """A range of mark groups that no other daemon on this machine uses meanwhile."""
     slot = (os.getpid() * 64 + next(_daemons) % 64) % 500_000
     first = 100_000_000 + slot * 5000
-    return f"{first}-{first + 4999}"
+    return range(first, first + 5000)
 
 
 class Nook:
@@ -121,6 +121,7 @@ class Nook:
         self.stdout_file = self.root / "stdout"
         self.port = free_port() if tcp else None
         self.user = user if user is not None else (USER if IS_ROOT else os.getuid())
+        self.marks = own_marks()
         self.expect_exit = 0
         self.pid1 = pid1
         self._make_folders()
@@ -148,7 +149,7 @@ class Nook:
             out += ["--token-file", str(self.token_file)]
         if IS_ROOT:
             out += ["--user", f"{self.user}:{self.user}"]
-            out += ["--mark-gids", own_marks()]
+            out += ["--mark-gids", f"{self.marks[0]}-{self.marks[-1]}"]
         if self.port:
             out += ["--listen", f"127.0.0.1:{self.port}"]
         out += shlex.split(os.environ.get("NOOK_SERVE_ARGS", ""))
