@@ -1,6 +1,7 @@
 #include "app.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "process/reaper.h"
 #include "process/registry.h"
 
+#define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
 #define DRAIN_MS 5000 /* for clients to take their last answers */
 
 struct probe_job {
@@ -267,7 +269,8 @@ static int open_processes(struct app *a)
     if (res == 0)
         res = nk_archives_open(&(struct nk_archives_config){.loop = &a->loop,
                                                             .spawner = a->spawner,
-                                                            .reaper = a->reaper},
+                                                            .reaper = a->reaper,
+                                                            .fsize = cfg->fsize},
                                &a->archives);
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
@@ -373,6 +376,14 @@ static int listen_all(struct app *a, struct nk_err *err)
     return 0;
 }
 
+/* After a burst the memory goes back: no threshold that grows, few arenas. */
+static void tune_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MAP_FROM);
+    (void)mallopt(M_TRIM_THRESHOLD, 2 * MAP_FROM);
+    (void)mallopt(M_ARENA_MAX, 2);
+}
+
 static int prepare(struct app *a, struct nk_err *err)
 {
     const struct nk_config *cfg = a->cfg;
@@ -431,6 +442,7 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
 
     if (!a)
         return nk_fail(err, NK_OVERLOADED, "no memory");
+    tune_memory();
     a->cfg = cfg;
     nk_log_init(STDERR_FILENO, (enum nk_log_level)cfg->log_level, json);
     if (prepare(a, err) == 0 && uv_loop_init(&a->loop) == 0) {

@@ -28,7 +28,7 @@ static int begin(struct transfer *t, const struct nk_tar_order *order,
 
     if (!api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
-    return nk_archive_open(api->archives, order, &api->user->creds, events, t, &t->archive, err);
+    return nk_archive_open(api->archives, order, &api->user->creds, events, &t->archive, err);
 }
 
 static void on_close(struct nk_req *req, void *ctx, bool gone)
@@ -154,8 +154,8 @@ static int read_paths(struct nk_req *req, const char *const **out, struct nk_err
 
 static int start_packing(struct transfer *t, struct nk_err *err)
 {
-    static const struct nk_archive_events events = {
-        .ready = on_found, .more = on_bytes, .over = on_packed};
+    const struct nk_archive_events events = {
+        .ready = on_found, .more = on_bytes, .over = on_packed, .ctx = t};
     struct nk_tar_order order = {.pack = true, .base = nk_req_query(t->req, "base")};
 
     fill_places(&order, nk_req_app(t->req));
@@ -275,8 +275,8 @@ static int on_end(struct nk_req *req, struct nk_err *err)
 
 static int start_unpacking(struct transfer *t, struct nk_err *err)
 {
-    static const struct nk_archive_events events = {
-        .ready = on_dest_there, .more = on_room, .over = on_unpacked};
+    const struct nk_archive_events events = {
+        .ready = on_dest_there, .more = on_room, .over = on_unpacked, .ctx = t};
     const char *paths[] = {nk_req_query(t->req, "path"), NULL};
     struct nk_tar_order order = {.paths = paths};
 

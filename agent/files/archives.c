@@ -29,8 +29,7 @@ struct nk_archives {
 struct nk_archive {
     struct nk_list link;
     struct nk_archives *all; /* borrowed; NULL: they are closed */
-    const struct nk_archive_events *events;
-    void *ctx; /* borrowed: until the close */
+    struct nk_archive_events events;
     struct nk_spawn spawn;
     struct nk_reaper_watch watch;
     struct nk_archive_pipe in, out, note;
@@ -97,7 +96,7 @@ static void kill_worker(const struct nk_archive *a)
 static void tell_more(const struct nk_archive *a)
 {
     if (!a->closed)
-        a->events->more(a->ctx);
+        a->events.more(a->events.ctx);
 }
 
 static void finish(struct nk_archive *a)
@@ -111,7 +110,7 @@ static void finish(struct nk_archive *a)
     if (a->closed)
         return;
     tell_more(a);
-    a->events->over(a->ctx, &a->last.result, err);
+    a->events.over(a->events.ctx, &a->last.result, err);
 }
 
 static void fail(struct nk_archive *a, enum nk_code code, const char *what)
@@ -172,7 +171,7 @@ static void take_notes(struct nk_archive *a)
             finish(a);
         else if (!a->ready) {
             a->ready = true;
-            a->events->ready(a->ctx);
+            a->events.ready(a->events.ctx);
         }
     }
     if (said == NK_ARCHIVE_SAID_NONSENSE)
@@ -263,21 +262,6 @@ static int open_pipes(struct nk_archive *a)
     return rc < 0 ? rc : uv_poll_start(&a->note.poll, UV_READABLE, on_note);
 }
 
-/* The pipe is empty, and an order is far smaller than it. */
-static int send_order(const struct nk_archive *a, const struct nk_tar_order *order)
-{
-    struct nk_buf text = {0};
-    ssize_t n = -1;
-    size_t len;
-
-    nk_tar_order_write(order, &text);
-    len = nk_buf_left(&text);
-    if (!text.failed)
-        n = nk_archive_pipe_write(&a->in, nk_buf_front(&text), len);
-    nk_buf_fini(&text);
-    return n == (ssize_t)len ? 0 : -ENOMEM;
-}
-
 static void fill_spawn(struct nk_archive *a, const struct nk_creds *creds)
 {
     a->spawn.argv = worker_argv;
@@ -285,6 +269,7 @@ static void fill_spawn(struct nk_archive *a, const struct nk_creds *creds)
     a->spawn.cwd = "/";
     a->spawn.creds = *creds;
     a->spawn.switch_user = geteuid() == 0;
+    a->spawn.limits.fsize = a->all->cfg.fsize;
     a->spawn.oom_score_adj = 500;
     a->spawn.done = on_started;
 }
@@ -302,7 +287,7 @@ static int start(struct nk_archive *a, const struct nk_tar_order *order,
     if (rc == 0)
         rc = open_pipes(a);
     if (rc == 0)
-        rc = send_order(a, order);
+        rc = nk_tar_order_send(a->in.fd, order);
     if (rc < 0)
         return rc;
     /* A packer is told no more; of an unpacker only notes are read. */
@@ -315,7 +300,7 @@ static int start(struct nk_archive *a, const struct nk_tar_order *order,
 }
 
 int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
-                    const struct nk_creds *creds, const struct nk_archive_events *events, void *ctx,
+                    const struct nk_creds *creds, const struct nk_archive_events *events,
                     struct nk_archive **out, struct nk_err *err)
 {
     struct nk_archive *a;
@@ -327,8 +312,7 @@ int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
     if (!a)
         return nk_fail(err, NK_OVERLOADED, "no memory for an archive");
     a->all = all;
-    a->events = events;
-    a->ctx = ctx;
+    a->events = *events;
     a->packing = order->pack;
     a->in.fd = a->out.fd = a->note.fd = -1;
     a->spawn.stdio[0] = a->spawn.stdio[1] = a->spawn.stdio[2] = -1;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -34,6 +35,7 @@ struct nk_archives_config {
     uv_loop_t *loop; /* all borrowed: outlive the archives */
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
+    uint64_t fsize; /* bytes of one file; 0: no bound */
 };
 
 int nk_archives_open(const struct nk_archives_config *cfg, struct nk_archives **out);
@@ -47,10 +49,11 @@ struct nk_archive_events {
     void (*more)(void *ctx);  /* there is something to read, or room to write, or it is over */
     /* Once. `err` is NULL where all was done; `result` (unpacking) tells what was, in any case. */
     void (*over)(void *ctx, const struct nk_tar_result *result, const struct nk_err *err);
+    void *ctx; /* borrowed: until the close */
 };
 
 int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
-                    const struct nk_creds *creds, const struct nk_archive_events *events, void *ctx,
+                    const struct nk_creds *creds, const struct nk_archive_events *events,
                     struct nk_archive **out, struct nk_err *err);
 void nk_archive_close(struct nk_archive **slot); /* the worker ends by itself, or is ended */
 

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/attr.h"
+
 static const char *add_part(char *out, size_t *len, const char *part, size_t n)
 {
     if (n > NK_TAR_NAME_PART)
@@ -46,36 +48,33 @@ const char *nk_tar_name_clean(const char *name, char out[NK_TAR_NAME_MAX + 1])
 
 const char *nk_tar_name_reason(int sys)
 {
-    switch (sys) {
-    case ELOOP:
-        return "it goes through a link";
-    case ENOTDIR:
-        return "something that is no folder is in its way";
-    case EISDIR:
-    case ENOTEMPTY:
-    case EEXIST:
-        return "a folder is there already";
-    case ENOENT:
-        return "what it leads to is not in the folder";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return "permission denied";
-    case ENAMETOOLONG:
-        return "the name is too long";
-    case EINVAL:
-    case EILSEQ:
-        return "this file system cannot hold such a name";
-    case EFBIG:
-    case EOVERFLOW:
-        return "the file is too large";
-    case EXDEV:
-    case EMLINK:
-        return "such a link cannot be made";
-    case EBUSY:
-    case ETXTBSY:
-        return "what is there is in use";
-    default:
-        return NULL;
+    static const struct {
+        int sys;
+        const char *reason;
+    } reasons[] = {
+        {ELOOP, "it goes through a link"},
+        {ENOTDIR, "something that is no folder is in its way"},
+        {EISDIR, "a folder is there already"},
+        {ENOTEMPTY, "a folder is there already"},
+        {EEXIST, "a folder is there already"},
+        {ENOENT, "what it leads to is not in the folder"},
+        {EACCES, "permission denied"},
+        {EPERM, "permission denied"},
+        {EROFS, "permission denied"},
+        {ENAMETOOLONG, "the name is too long"},
+        {EINVAL, "this file system cannot hold such a name"},
+        {EILSEQ, "this file system cannot hold such a name"},
+        {EFBIG, "the file is too large"},
+        {EOVERFLOW, "the file is too large"},
+        {EXDEV, "such a link cannot be made"},
+        {EMLINK, "such a link cannot be made"},
+        {EBUSY, "what is there is in use"},
+        {ETXTBSY, "what is there is in use"},
+    };
+
+    for (size_t i = 0; i < NK_COUNT(reasons); i++) {
+        if (reasons[i].sys == sys)
+            return reasons[i].reason;
     }
+    return NULL;
 }

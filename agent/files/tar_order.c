@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "files/tar_note.h"
 
 static void write_list(struct nk_buf *out, const char *key, const char *const *list)
@@ -12,7 +13,7 @@ static void write_list(struct nk_buf *out, const char *key, const char *const *l
         nk_tar_note_add(out, key, *list);
 }
 
-void nk_tar_order_write(const struct nk_tar_order *order, struct nk_buf *out)
+static void write_order(const struct nk_tar_order *order, struct nk_buf *out)
 {
     size_t begun = nk_tar_note_begin(out);
 
@@ -27,6 +28,20 @@ void nk_tar_order_write(const struct nk_tar_order *order, struct nk_buf *out)
     nk_tar_note_add_u64(out, "skip_links", order->skip_links);
     nk_tar_note_add_u64(out, "strict", order->strict);
     nk_tar_note_end(out, begun);
+}
+
+int nk_tar_order_send(int fd, const struct nk_tar_order *order)
+{
+    struct nk_buf text = {0};
+    ssize_t n = -1;
+    size_t len;
+
+    write_order(order, &text);
+    len = nk_buf_left(&text);
+    if (!text.failed)
+        n = write(fd, nk_buf_front(&text), len);
+    nk_buf_fini(&text);
+    return n == (ssize_t)len ? 0 : -ENOMEM;
 }
 
 static int read_exactly(int fd, char *out, size_t len)

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "files/tar_worker.h"
 
@@ -28,7 +27,8 @@ struct nk_tar_order {
     const char **lists; /* owned, by the worker */
 };
 
-void nk_tar_order_write(const struct nk_tar_order *order, struct nk_buf *out);
+/* Into a pipe that is empty, and far larger than an order. 0 or -errno. */
+int nk_tar_order_send(int fd, const struct nk_tar_order *order);
 
 /* Blocking: reads exactly the note from `fd`. */
 int nk_tar_order_read(int fd, struct nk_tar_order *out, struct nk_err *err);
