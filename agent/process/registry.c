@@ -304,7 +304,10 @@ void nk_registry_ended(struct nk_process *p)
     r->stats.killed += p->killed;
     r->stats.timed_out += p->timed_out;
     if (p->listed) {
-        nk_outlog_shrink(&p->log);
+        if (p->reason == NK_REASON_CLIENT_GONE) /* nobody is there to read it */
+            nk_outlog_drop(&p->log);
+        else
+            nk_outlog_shrink(&p->log);
         join_ended(p);
     }
     nk_trees_suspect(r, p);
