@@ -151,14 +151,14 @@ static NK_RAW int close_fds(const struct nk_child *c)
 }
 
 /* Handlers would run on the parent's memory, and an ignored signal would stay ignored after exec. */
-static NK_RAW int reset_signals(void)
+static NK_RAW int reset_signals(uint64_t which)
 {
     static const unsigned long plain[8]; /* the kernel's struct sigaction, SIG_DFL */
 
     for (int signo = 1; signo <= LAST_SIGNAL; signo++) {
         long rc;
 
-        if (signo == SIGKILL || signo == SIGSTOP)
+        if (!(which & UINT64_C(1) << (signo - 1)))
             continue;
         rc = nk_child_call(SYS_rt_sigaction, signo, (long)plain, 0, LAST_SIGNAL / 8);
         if (rc < 0)
@@ -400,7 +400,7 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
         return rc;
     set_habits(c);
     *step = NK_STEP_CONFINE;
-    rc = reset_signals();
+    rc = reset_signals(c->reset);
     if (rc == 0 && !c->bounded)
         (void)nk_confine_drop_bounding();
     return rc;

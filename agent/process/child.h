@@ -8,6 +8,7 @@
 #define NK_PROCESS_CHILD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 #include "base/creds.h"
@@ -24,6 +25,7 @@ struct nk_child {
     const struct nk_filter *filter; /* NULL: no seccomp */
     const char *path;               /* the value of PATH in envp */
     int status_fd;                  /* close-on-exec; 3 or above */
+    uint64_t reset;                 /* bit N - 1: signal N may not have its default */
     bool confine;                   /* the thread carries no_new_privs and the filter not yet */
     bool bounded;                   /* the thread's bounding set is already empty */
     bool close_range;               /* the kernel has it */

@@ -1,8 +1,8 @@
 /*
  * What a command may not do: the seccomp filter, compiled once, and the capability sets.
  *
- * libseccomp only compiles (export to BPF); installing is a raw system call in the thread that starts
- * children, or in a child. The filter denies with EPERM or ENOSYS and allows the rest: the sandbox's
+ * libseccomp only knows the calls; the program is our own, and installing it is a raw system call in
+ * the thread that starts children, or in a child. The filter denies with EPERM or ENOSYS and allows the rest: the sandbox's
  * kernel is the real wall.
  */
 #ifndef NK_PROCESS_CONFINE_H

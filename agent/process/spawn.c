@@ -31,6 +31,7 @@ struct nk_spawner {
     unsigned open_handles;
     bool close_range;
     int oom_score_adj; /* our own */
+    uint64_t reset;    /* the signals a child sets to their default */
 };
 
 static const char *const step_names[NK_STEP_COUNT] = {
@@ -127,6 +128,7 @@ static void start_child(struct nk_starter *st, struct nk_spawn *s)
         .filter = sp->cfg.filter,
         .path = find_path(s->envp),
         .status_fd = st->status[1],
+        .reset = sp->reset,
         .confine = !st->confined,
         .bounded = st->bounded,
         .close_range = sp->close_range,
@@ -249,9 +251,17 @@ static void on_watch(uv_timer_t *handle)
     }
 }
 
+/* A child that has to install the filter itself costs more than the way through a thread: the kernel
+ * compiles it anew, and interrupts all cores to do so. */
+static bool can_start_here(const struct nk_spawner *sp)
+{
+    return sp->pending == 0 && (sp->starters.own.confined || !sp->cfg.filter) &&
+           nk_reaper_childless(sp->cfg.reaper);
+}
+
 void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s)
 {
-    bool here = sp->pending == 0 && nk_reaper_childless(sp->cfg.reaper);
+    bool here = can_start_here(sp);
 
     s->step = NK_STEP_NONE;
     s->sys = 0;
@@ -272,6 +282,22 @@ void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s)
 unsigned nk_spawner_pending(const struct nk_spawner *sp)
 {
     return sp->pending;
+}
+
+/* All that this program, libc and libuv ever touch, and of the real-time ones those that our parent
+ * made us ignore: half the system calls. */
+static uint64_t signals_to_reset(void)
+{
+    const uint64_t never = UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1);
+    uint64_t reset = ((UINT64_C(1) << 33) - 1) & ~never;
+
+    for (int signo = 34; signo <= 64; signo++) {
+        struct sigaction now;
+
+        if (sigaction(signo, NULL, &now) < 0 || now.sa_handler != SIG_DFL)
+            reset |= UINT64_C(1) << (signo - 1);
+    }
+    return reset;
 }
 
 static int own_oom_score(void)
@@ -302,6 +328,7 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
     sp->cfg = *cfg;
     sp->close_range = nk_has(cfg->kernel, NK_MECH_CLOSE_RANGE);
     sp->oom_score_adj = own_oom_score();
+    sp->reset = signals_to_reset();
     nk_list_init(&sp->ended);
     sp->starters = (struct nk_starters){
         .run = start_child,
@@ -309,6 +336,7 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
         .filter = cfg->filter,
         .deadline_ms = cfg->deadline_ms ? cfg->deadline_ms : NK_SPAWN_DEADLINE_MS,
     };
+    sp->starters.own.confined = cfg->loop_confined;
     rc = nk_starters_init(&sp->starters);
     if (rc < 0)
         goto no_starters;

@@ -1,11 +1,11 @@
 /*
  * Starting a child: prepared here, started by one of two permanent threads.
  *
- * The threads carry no_new_privs and the compiled filter, which children inherit; the loop's thread
- * carries neither. A vfork parent waits until its child execs, and a user's kill(-1, SIGSTOP) can
+ * The threads carry no_new_privs and the compiled filter, which children inherit. A vfork parent waits until its child execs, and a user's kill(-1, SIGSTOP) can
  * make that for ever: so the loop never waits for a start (but see below), and kills one that is
  * not through after NK_SPAWN_DEADLINE_MS. While no process of any user is alive
- * (nk_reaper_childless), the loop may start the child itself: nobody can then stop or slow it.
+ * (nk_reaper_childless), the loop starts the child itself where that is faster: where its thread
+ * carries the filter too, or there is none. Nobody can then stop or slow it.
  *
  * Owned by app; called on the loop.
  */
@@ -84,6 +84,7 @@ struct nk_spawner_config {
     const struct nk_kernel *kernel; /* borrowed: outlives the spawner */
     struct nk_reaper *reaper;       /* borrowed: outlives the spawner */
     const struct nk_filter *filter; /* borrowed: outlives; NULL: no seccomp */
+    bool loop_confined;             /* the calling thread carries no_new_privs and the filter */
     unsigned deadline_ms;           /* 0: NK_SPAWN_DEADLINE_MS; shorter in tests */
 };
 

@@ -59,6 +59,7 @@ struct command {
 struct fixture_options {
     bool adopt; /* become a subreaper: starts on the loop are possible */
     bool no_filter;
+    bool loop_confined; /* the calling thread takes the filter, for good */
     bool no_close_range;
     unsigned deadline_ms;
 };
@@ -87,6 +88,9 @@ static inline void fixture_open(struct fixture *fx, struct fixture_options o)
     cfg.reaper = fx->reaper;
     cfg.filter = o.no_filter ? NULL : &fx->filter;
     cfg.deadline_ms = o.deadline_ms;
+    cfg.loop_confined = o.loop_confined;
+    if (o.loop_confined)
+        assert_int_equal(nk_confine_apply(&fx->filter), 0);
     assert_int_equal(nk_spawner_open(&cfg, &fx->spawner), 0);
 }
 

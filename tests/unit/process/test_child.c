@@ -68,14 +68,13 @@ static void run_list_fds(struct fixture *f)
 
 static void a_child_has_descriptors_0_1_2_and_no_other(void **state)
 {
-    struct command held;
-    int hold;
+    struct fixture loop;
 
     (void)state;
     run_list_fds(&fx);
-    hold = command_hold(&held, &fx);
-    run_list_fds(&fx); /* by a thread */
-    command_release(&held, hold);
+    fixture_open(&loop, (struct fixture_options){.adopt = true, .no_filter = true});
+    run_list_fds(&loop);
+    fixture_close(&loop);
 }
 
 static void descriptors_are_closed_without_close_range_too(void **state)
@@ -159,12 +158,14 @@ static void signals_are_as_if_nobody_had_touched_them(void **state)
 
 static void the_parent_keeps_its_signals_and_errno(void **state)
 {
+    struct fixture loop;
     struct command c;
     sigset_t before, after;
 
     (void)state;
+    fixture_open(&loop, (struct fixture_options){.adopt = true, .no_filter = true});
     (void)sigprocmask(SIG_BLOCK, NULL, &before);
-    command_init(&c, &fx, (const char *const[]){"/nowhere/program", NULL});
+    command_init(&c, &loop, (const char *const[]){"/nowhere/program", NULL});
     errno = EXDEV;
     command_start(&c);
     assert_int_equal(errno, EXDEV);
@@ -172,63 +173,87 @@ static void the_parent_keeps_its_signals_and_errno(void **state)
     assert_memory_equal(&before, &after, sizeof(unsigned long));
     command_wait(&c);
     assert_not_started(&c, "exec", ENOENT);
+    fixture_close(&loop);
 }
 
-static void capture_confinement(char *out, size_t size)
+static void capture_confinement(struct fixture *f, char *out, size_t size)
 {
     struct command c;
     char seccomp[32];
 
-    command_run(&c, &fx, read_status);
+    command_run(&c, f, read_status);
     (void)snprintf(seccomp, sizeof seccomp, "%s", status_line(&c, "\nSeccomp:"));
     (void)snprintf(out, size, "seccomp %s nnp %s", seccomp, status_line(&c, "\nNoNewPrivs:"));
 }
 
-static void both_ways_of_starting_confine_alike(void **state)
-{
+struct both {
     char by_loop[64], by_thread[64];
+};
+
+/* In a thread of its own, which keeps the filter. */
+static void start_both_ways(void *arg)
+{
+    struct both *both = arg;
+    struct fixture f;
     struct command held;
     int hold;
 
-    (void)state;
-    while (!nk_reaper_childless(fx.reaper) && !fx.expired)
-        (void)uv_run(&fx.loop, UV_RUN_ONCE);
-    capture_confinement(by_loop, sizeof by_loop);
-    hold = command_hold(&held, &fx);
-    assert_false(nk_reaper_childless(fx.reaper));
-    capture_confinement(by_thread, sizeof by_thread);
+    fixture_open(&f, (struct fixture_options){.adopt = true, .loop_confined = true});
+    capture_confinement(&f, both->by_loop, sizeof both->by_loop);
+    hold = command_hold(&held, &f);
+    capture_confinement(&f, both->by_thread, sizeof both->by_thread);
     command_release(&held, hold);
-    assert_string_equal(by_loop, "seccomp 2 nnp 1");
-    assert_string_equal(by_thread, by_loop);
+    fixture_close(&f);
+}
+
+static void both_ways_of_starting_confine_alike(void **state)
+{
+    struct both both;
+    uv_thread_t thread;
+    char unfiltered[64];
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(uv_thread_create(&thread, start_both_ways, &both), 0);
+    (void)uv_thread_join(&thread);
+    assert_string_equal(both.by_loop, "seccomp 2 nnp 1");
+    assert_string_equal(both.by_thread, both.by_loop);
     assert_int_equal(prctl(PR_GET_SECCOMP), 0);
+    fixture_open(&f, (struct fixture_options){.adopt = true, .no_filter = true});
+    capture_confinement(&f, unfiltered, sizeof unfiltered); /* by the loop, which has no such bit */
+    fixture_close(&f);
+    assert_string_equal(unfiltered, "seccomp 0 nnp 1");
+}
+
+static void assert_only_the_users_rights(struct fixture *f)
+{
+    static const char *const sets[] = {
+        "\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:", "\nCapAmb:"};
+    struct command c;
+
+    command_init(&c, f, (const char *const[]){"/bin/cat", "/proc/self/status", NULL});
+    c.spawn.switch_user = true;
+    c.spawn.creds = (struct nk_creds){54321, 54322, {60007, 27}, 2};
+    command_start(&c);
+    command_wait(&c);
+    assert_string_equal(status_line(&c, "\nUid:"), "54321\t54321\t54321\t54321");
+    assert_string_equal(status_line(&c, "\nGid:"), "54322\t54322\t54322\t54322");
+    assert_string_equal(status_line(&c, "\nGroups:"), "27 60007 ");
+    for (size_t i = 0; i < NK_COUNT(sets); i++)
+        assert_string_equal(status_line(&c, sets[i]), "0000000000000000");
 }
 
 static void a_users_command_has_its_ids_its_groups_and_no_capability(void **state)
 {
-    static const char *const sets[] = {
-        "\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:", "\nCapAmb:"};
-    const char *const argv[] = {"/bin/cat", "/proc/self/status", NULL};
-    struct command c[2], held;
-    int hold = -1;
+    struct fixture loop;
 
     (void)state;
     if (geteuid() != 0)
         skip(); /* needs root */
-    for (int by_thread = 0; by_thread < 2; by_thread++) {
-        if (by_thread)
-            hold = command_hold(&held, &fx);
-        command_init(&c[by_thread], &fx, argv);
-        c[by_thread].spawn.switch_user = true;
-        c[by_thread].spawn.creds = (struct nk_creds){54321, 54322, {60007, 27}, 2};
-        command_start(&c[by_thread]);
-        command_wait(&c[by_thread]);
-        assert_string_equal(status_line(&c[by_thread], "\nUid:"), "54321\t54321\t54321\t54321");
-        assert_string_equal(status_line(&c[by_thread], "\nGid:"), "54322\t54322\t54322\t54322");
-        assert_string_equal(status_line(&c[by_thread], "\nGroups:"), "27 60007 ");
-        for (size_t i = 0; i < NK_COUNT(sets); i++)
-            assert_string_equal(status_line(&c[by_thread], sets[i]), "0000000000000000");
-    }
-    command_release(&held, hold);
+    assert_only_the_users_rights(&fx);
+    fixture_open(&loop, (struct fixture_options){.adopt = true, .no_filter = true});
+    assert_only_the_users_rights(&loop);
+    fixture_close(&loop);
     assert_int_equal(geteuid(), 0);
 }
 

@@ -5,7 +5,7 @@ static struct fixture fx;
 static int open_fixture(void **state)
 {
     (void)state;
-    fixture_open(&fx, (struct fixture_options){.adopt = true});
+    fixture_open(&fx, (struct fixture_options){.adopt = true, .no_filter = true});
     return 0;
 }
 

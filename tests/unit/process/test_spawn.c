@@ -261,7 +261,8 @@ static void a_child_stopped_before_its_exec_is_killed_by_the_watchdog(void **sta
 static void a_child_that_the_loop_starts_is_watched_over_too(void **state)
 {
     (void)state;
-    assert_a_stopped_child_is_killed((struct fixture_options){.adopt = true, .deadline_ms = 50});
+    assert_a_stopped_child_is_killed(
+        (struct fixture_options){.adopt = true, .no_filter = true, .deadline_ms = 50});
 }
 
 static void kill_when_there(void *arg)
