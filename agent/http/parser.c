@@ -196,14 +196,8 @@ static enum nk_method method_of(uint8_t method)
     }
 }
 
-/* A word in capitals that is no method is a method we do not have; all else is no HTTP. */
-static enum nk_parse fail_method(struct nk_parser *p, const uint8_t *seen, size_t len,
-                                 struct nk_err *err)
+static enum nk_parse fail_unknown_method(struct nk_parser *p, struct nk_err *err)
 {
-    for (size_t i = 0; i < len; i++) {
-        if (seen[i] < 'A' || seen[i] > 'Z')
-            return fail(p, NK_BAD_REQUEST, "malformed request: no method", err);
-    }
     (void)fail(p, NK_METHOD_NOT_ALLOWED, "unknown method", err);
     if (err)
         err->value = (1u << NK_OPTIONS) - 1;
@@ -215,19 +209,22 @@ static bool knows_version(const struct nk_parser *p)
     return memcmp(p->version, "HTTP/1.", 7) == 0 && (p->version[7] == '0' || p->version[7] == '1');
 }
 
-static enum nk_parse fail_core(struct nk_parser *p, const uint8_t *data, size_t seen,
-                               struct nk_err *err)
+/* `c`: the byte that llhttp refused, 0 where there is none. */
+static enum nk_parse fail_core(struct nk_parser *p, uint8_t c, struct nk_err *err)
 {
     int code = llhttp_get_errno(&p->core);
+    bool wrong_word = code == HPE_INVALID_VERSION || code == HPE_INVALID_CONSTANT;
 
     if (p->text.failed)
         return fail(p, NK_OVERLOADED, "out of memory", err);
     if (p->too_many_fields)
         return fail(p, NK_HEADERS_TOO_LARGE, "too many header fields", err);
-    if (p->state == AT_METHOD && code == HPE_INVALID_METHOD)
-        return fail_method(p, data, seen, err);
-    if (p->state == AT_VERSION && !knows_version(p) &&
-        (code == HPE_INVALID_VERSION || code == HPE_INVALID_CONSTANT))
+    /* One more capital only makes it a method that we do not have; all else makes it no HTTP. */
+    if (p->state == AT_METHOD && code == HPE_INVALID_METHOD && c >= 'A' && c <= 'Z')
+        return fail_unknown_method(p, err);
+    if (p->state == AT_VERSION && wrong_word && memcmp(p->version, "HTTP", 5) == 0)
+        return fail_unknown_method(p, err);
+    if (p->state == AT_VERSION && wrong_word && !knows_version(p))
         return fail(p, NK_HTTP_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here", err);
     p->state = AT_FAILED;
     nk_fail(err, NK_BAD_REQUEST, "malformed request: %.100s", llhttp_get_error_reason(&p->core));
@@ -253,7 +250,7 @@ static enum nk_parse feed(struct nk_parser *p, struct nk_parser_input *in, size_
     p->state_used += used;
     if (!p->headers_over)
         p->head_used += used;
-    return rc == HPE_OK ? NK_PARSE_MORE : fail_core(p, data, used < n ? used + 1 : n, err);
+    return rc == HPE_OK ? NK_PARSE_MORE : fail_core(p, used < n ? *in->data : 0, err);
 }
 
 static void go(struct nk_parser *p, enum state state)
@@ -319,19 +316,19 @@ static enum nk_parse step_target(struct nk_parser *p, struct nk_parser_input *in
     return NK_PARSE_MORE;
 }
 
+/* Byte by byte, so that `version` holds what llhttp has seen when it refuses one. */
 static enum nk_parse step_version(struct nk_parser *p, struct nk_parser_input *in,
                                   struct nk_err *err)
 {
-    const uint8_t *lf = memchr(in->data, '\n', in->len);
-    size_t n = lf ? (size_t)(lf - in->data) + 1 : in->len;
+    uint8_t c = in->data[0];
 
-    if (p->state_used == 0 && in->data[0] == ' ')
+    if (p->state_used == 0 && c == ' ')
         return fail(p, NK_BAD_REQUEST, "two spaces in the request line", err);
-    for (size_t i = 0; i < n && p->state_used + i < sizeof p->version; i++)
-        p->version[p->state_used + i] = (char)in->data[i];
-    enum nk_parse result = feed(p, in, n, err);
+    if (p->state_used < sizeof p->version)
+        p->version[p->state_used] = (char)c;
+    enum nk_parse result = feed(p, in, 1, err);
 
-    if (result != NK_PARSE_MORE || !lf)
+    if (result != NK_PARSE_MORE || c != '\n')
         return result;
     if (!knows_version(p))
         return fail(p, NK_HTTP_VERSION, "only HTTP/1.1 and HTTP/1.0 are spoken here", err);
