@@ -18,12 +18,13 @@
 #include "base/log.h"
 #include "base/scope.h"
 #include "files/archives.h"
+#include "files/roots.h"
 #include "process/confine.h"
 #include "process/reaper.h"
 #include "process/registry.h"
 
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
-#define DRAIN_MS 5000 /* for clients to take their last answers */
+#define DRAIN_MS 5000        /* for clients to take their last answers */
 
 struct probe_job {
     struct nk_job job;
@@ -46,6 +47,7 @@ struct app {
     struct nk_registry *registry;
     struct nk_keys *keys;
     struct nk_archives *archives;
+    struct nk_roots *roots;
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
@@ -267,11 +269,10 @@ static int open_processes(struct app *a)
     if (res == 0)
         res = nk_registry_open(&rc, &a->registry);
     if (res == 0)
-        res = nk_archives_open(&(struct nk_archives_config){.loop = &a->loop,
-                                                            .spawner = a->spawner,
-                                                            .reaper = a->reaper,
-                                                            .fsize = cfg->fsize},
-                               &a->archives);
+        res = nk_archives_open(
+            &(struct nk_archives_config){
+                .loop = &a->loop, .spawner = a->spawner, .reaper = a->reaper, .fsize = cfg->fsize},
+            &a->archives);
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
@@ -306,6 +307,26 @@ static struct nk_api_settings api_settings(const struct app *a)
     };
 }
 
+/* As root the rights of the command user are taken for each job; else they are our own. */
+static const struct nk_creds *files_as(const struct app *a)
+{
+    return geteuid() == 0 && a->user.creds.uid != 0 ? &a->user.creds : NULL;
+}
+
+/* The roots are opened with the rights of whom they are for. */
+static int open_roots(struct app *a, struct nk_err *err)
+{
+    const struct nk_config *cfg = a->cfg;
+    const struct nk_creds *as = files_as(a);
+    bool switched = as && nk_job_become(as) == 0;
+    int rc = nk_roots_new((const char *const *)cfg->writable.item,
+                          (const char *const *)cfg->readable.item, &a->kernel, &a->roots, err);
+
+    if (switched)
+        nk_job_restore();
+    return rc;
+}
+
 static void fill_api(struct app *a)
 {
     struct nk_api *api = &a->api;
@@ -316,6 +337,8 @@ static void fill_api(struct app *a)
     api->processes = a->registry;
     api->keys = a->keys;
     api->archives = a->archives;
+    api->roots = a->roots;
+    api->files_as = files_as(a);
     api->spawner = a->spawner;
     api->reaper = a->reaper;
     api->kernel = &a->kernel;
@@ -414,6 +437,8 @@ static int start(struct app *a, struct nk_err *err)
         rc = open_processes(a);
     if (rc < 0)
         return nk_fail_sys(err, -rc, "cannot start");
+    if (open_roots(a, err) < 0)
+        return -1;
     fill_api(a);
     rc = open_server(a);
     if (rc < 0)
@@ -453,6 +478,7 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
             close_services(a);
         }
         (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+        nk_roots_free(a->roots);
         nk_jobs_free(a->jobs);
         (void)uv_loop_close(&a->loop);
     }

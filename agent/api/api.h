@@ -25,6 +25,7 @@ struct nk_jobs;
 struct nk_keys;
 struct nk_reaper;
 struct nk_registry;
+struct nk_roots;
 struct nk_spawner;
 struct nk_api;
 
@@ -37,8 +38,8 @@ struct nk_api_settings {
     const char *const *allow_users; /* NULL-ended */
     const char *const *env;         /* "K=V", NULL-ended: base environment of commands, complete */
     const char *working_dir;
-    const char *const *writable; /* NULL-ended; the first is working_dir */
-    const char *const *readable; /* NULL-ended, or NULL */
+    const char *const *writable;         /* NULL-ended; the first is working_dir */
+    const char *const *readable;         /* NULL-ended, or NULL */
     uint64_t timeout_ms, max_timeout_ms; /* 0: none */
     size_t max_output, log_bytes, log_total;
     uint64_t max_body, max_upload;
@@ -58,7 +59,9 @@ struct nk_api {
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
     struct nk_kernel *kernel;
-    const struct nk_user *user; /* whom commands run as */
+    const struct nk_user *user;      /* whom commands run as */
+    const struct nk_roots *roots;    /* where files may lie */
+    const struct nk_creds *files_as; /* with whose rights they are touched; NULL: our own */
     struct nk_secret token;
     char instance[NK_ID_MAX];
     int64_t created_wall_ms;

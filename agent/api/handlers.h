@@ -25,5 +25,16 @@ int nk_api_process_kill(struct nk_req *req, struct nk_err *err);
 int nk_api_process_stdin(struct nk_req *req, struct nk_err *err);
 int nk_api_archive_read(struct nk_req *req, struct nk_err *err);
 int nk_api_archive_write(struct nk_req *req, struct nk_err *err);
+int nk_api_file_read(struct nk_req *req, struct nk_err *err);
+int nk_api_file_upload(struct nk_req *req, struct nk_err *err);
+int nk_api_file_write(struct nk_req *req, struct nk_err *err);
+int nk_api_file_delete(struct nk_req *req, struct nk_err *err);
+int nk_api_file_list(struct nk_req *req, struct nk_err *err);
+int nk_api_file_stat(struct nk_req *req, struct nk_err *err);
+int nk_api_file_mkdir(struct nk_req *req, struct nk_err *err);
+int nk_api_file_move(struct nk_req *req, struct nk_err *err);
+int nk_api_file_copy(struct nk_req *req, struct nk_err *err);
+int nk_api_file_chmod(struct nk_req *req, struct nk_err *err);
+int nk_api_workspace_delete(struct nk_req *req, struct nk_err *err);
 
 #endif

@@ -265,6 +265,7 @@ int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, st
     u->job.done = on_done;
     u->job.as = cfg->as;
     u->job.share = cfg->share;
+    u->full = true;
     submit(u);
     *out = u;
     return 0;

@@ -45,7 +45,7 @@ struct nk_upload_config {
     void *ctx;
 };
 
-/* Begins to open the file. 0, or -1: no memory. */
+/* Begins to open the file; full until it is open: on_room tells. 0, or -1: no memory. */
 int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, struct nk_err *err);
 
 /* Takes all of it; false: full, give no more until on_room. Never more than 64 KiB at once. */

@@ -114,12 +114,13 @@ static int judge(struct nk_req *req, struct nk_err *err)
     return nk_body_check(req, err);
 }
 
-/* Only now is the body wanted; where some of it is here already, nobody waits for leave. */
-static void send_continue(struct nk_req *req)
+/* Only now is the body wanted; where some of it is here already, nobody waits for leave. A handler
+ * that paused it may still refuse it. */
+void nk_dispatch_continue(struct nk_req *req)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    if (!req->expects || req->replied)
+    if (!req->expects || req->replied || req->paused)
         return;
     req->expects = false;
     if (req->conn->in.len == 0)
@@ -140,7 +141,7 @@ void nk_dispatch_head(struct nk_req *req)
     }
     if (!req->replied && !req->collecting)
         run_handler(req);
-    send_continue(req);
+    nk_dispatch_continue(req);
 }
 
 static int take_data(struct nk_req *req, const uint8_t *data, size_t len, struct nk_err *err)

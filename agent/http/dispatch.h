@@ -16,5 +16,7 @@ struct nk_req;
 void nk_dispatch_head(struct nk_req *req);
 void nk_dispatch_data(struct nk_req *req, const uint8_t *data, size_t len);
 void nk_dispatch_end(struct nk_req *req);
+/* Says 100 Continue where the client waits for it and the body is wanted now. */
+void nk_dispatch_continue(struct nk_req *req);
 
 #endif

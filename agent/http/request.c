@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "http/conn.h"
+#include "http/dispatch.h"
 #include "http/inside.h"
 #include "http/sender.h"
 
@@ -183,6 +184,7 @@ void nk_req_pause_body(struct nk_req *req, bool pause)
         return;
     }
     req->body_started_ms += now - req->paused_at_ms;
+    nk_dispatch_continue(req);
     nk_conn_touch(req->conn);
 }
 
