@@ -392,7 +392,7 @@ def check_file_names(house, path, known):
 
 def well_named(name, known):
     parts = name.split("_")
-    return parts[0] == "nk" and any("_".join(parts[1:i]) in known for i in range(2, len(parts)))
+    return parts[0] == "nk" and any("_".join(parts[1:i]) in known for i in range(2, len(parts) + 1))
 
 
 def check_drawings(house):
