@@ -7,7 +7,7 @@
 
 static int begin(struct nk_listing *l)
 {
-    struct nk_tree_options options = {
+    struct nk_walk_options options = {
         .depth = l->recursive ? l->depth : 1, .path_max = NK_PLACE_PATH_MAX, .tolerant = true};
     int fd, rc;
 
@@ -18,12 +18,12 @@ static int begin(struct nk_listing *l)
     if (fd < 0)
         return -1;
     options.after = l->after;
-    rc = nk_tree_new(fd, &options, &l->tree);
+    rc = nk_walk_new(fd, &options, &l->tree);
     return rc < 0 ? nk_place_fail(&l->place, -rc, &l->task.err) : NK_TASK_MORE;
 }
 
 /* The form of the request, the folder's path in front. */
-static const char *full_path(struct nk_listing *l, const struct nk_tree_entry *e)
+static const char *full_path(struct nk_listing *l, const struct nk_walk_entry *e)
 {
     const char *folder = l->place.path;
     size_t len = strcmp(folder, ".") == 0 ? 0 : strlen(folder);
@@ -37,7 +37,7 @@ static const char *full_path(struct nk_listing *l, const struct nk_tree_entry *e
     return l->text;
 }
 
-static int tell(struct nk_listing *l, const struct nk_tree_entry *e)
+static int tell(struct nk_listing *l, const struct nk_walk_entry *e)
 {
     struct nk_entry entry;
 
@@ -63,12 +63,12 @@ static int end_page(struct nk_listing *l)
 int nk_listing_read(struct nk_task *t)
 {
     struct nk_listing *l = NK_CONTAINER_OF(t, struct nk_listing, task);
-    struct nk_tree_entry e;
+    struct nk_walk_entry e;
 
     if (!l->tree)
         return begin(l);
     while (!nk_task_due(t)) {
-        int rc = nk_tree_next(l->tree, t->until_ns, &e);
+        int rc = nk_walk_next(l->tree, t->until_ns, &e);
 
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
@@ -87,7 +87,7 @@ int nk_listing_read(struct nk_task *t)
 void nk_listing_fini(struct nk_listing *l)
 {
     nk_place_fini(&l->place);
-    nk_tree_free(l->tree);
+    nk_walk_free(l->tree);
     l->tree = NULL;
     free(l->path);
     free(l->after);

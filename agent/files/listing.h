@@ -11,7 +11,7 @@
 #include "files/entry.h"
 #include "files/path.h"
 #include "files/task.h"
-#include "files/tree.h"
+#include "files/walk.h"
 
 struct nk_listing {
     struct nk_task task;
@@ -30,7 +30,7 @@ struct nk_listing {
     /* its own */
     struct nk_place place;
     struct nk_owners owners;
-    struct nk_tree *tree;             /* owned */
+    struct nk_walk *tree;             /* owned */
     char *last;                       /* owned: path of the last entry */
     char text[2 * NK_PLACE_PATH_MAX]; /* of the entry that is told */
 };

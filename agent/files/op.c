@@ -23,7 +23,7 @@ void nk_op_fini(struct nk_op *op)
     nk_close_fd(&op->dest_dir);
     nk_place_fini(&op->place);
     nk_place_fini(&op->dest);
-    nk_tree_free(op->tree);
+    nk_walk_free(op->tree);
     free(op->dest_at);
     free(op->path);
     free(op->to);

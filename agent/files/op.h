@@ -16,7 +16,7 @@
 #include "files/path.h"
 #include "files/task.h"
 #include "files/temp.h"
-#include "files/tree.h"
+#include "files/walk.h"
 
 struct nk_op {
     struct nk_task task;
@@ -36,7 +36,7 @@ struct nk_op {
     struct nk_place place;
     struct nk_place dest;
     struct nk_owners owners;
-    struct nk_tree *tree; /* owned */
+    struct nk_walk *tree; /* owned */
     int (*phase)(struct nk_op *op);
     unsigned rounds;
     bool begun; /* something lies at `temp` */

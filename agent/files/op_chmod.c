@@ -49,7 +49,7 @@ static int finish(struct nk_op *op, mode_t kind)
 }
 
 /* A folder comes after what is in it: its new mode may keep us out. */
-static int inner(struct nk_op *op, const struct nk_tree_entry *e)
+static int inner(struct nk_op *op, const struct nk_walk_entry *e)
 {
     mode_t kind = e->leaving ? S_IFDIR : e->st.st_mode;
     int rc;
@@ -64,10 +64,10 @@ static int inner(struct nk_op *op, const struct nk_tree_entry *e)
 
 static int go(struct nk_op *op)
 {
-    struct nk_tree_entry e;
+    struct nk_walk_entry e;
 
     while (!nk_task_due(&op->task)) {
-        int rc = nk_tree_next(op->tree, op->task.until_ns, &e);
+        int rc = nk_walk_next(op->tree, op->task.until_ns, &e);
 
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
@@ -96,7 +96,7 @@ static int begin(struct nk_op *op)
     fd = nk_place_open_dir(&op->place, O_RDONLY, &op->task.err);
     if (fd < 0)
         return -1;
-    rc = nk_tree_new(fd, &(struct nk_tree_options){0}, &op->tree);
+    rc = nk_walk_new(fd, &(struct nk_walk_options){0}, &op->tree);
     if (rc < 0)
         return nk_place_fail(&op->place, -rc, &op->task.err);
     return NK_TASK_MORE;

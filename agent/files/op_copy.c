@@ -90,7 +90,7 @@ static int settle(struct nk_op *op)
 }
 
 /* The folder that the copy of `path` lies in; entries come folder by folder, so it is kept. */
-static int enter_dest(struct nk_op *op, const struct nk_tree_entry *e)
+static int enter_dest(struct nk_op *op, const struct nk_walk_entry *e)
 {
     size_t len = e->path_len - strlen(e->name);
     nk_auto_fd int fd = -1;
@@ -128,7 +128,7 @@ static bool is_own_copy(struct nk_op *op, const struct stat *st)
 }
 
 /* 0, -errno, or -EAGAIN: a file was begun that is copied in the slices to come. */
-static int copy_entry(struct nk_op *op, const struct nk_tree_entry *e)
+static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
 {
     int rc = enter_dest(op, e);
 
@@ -152,14 +152,14 @@ static int settle_tree(struct nk_op *op)
 {
     int rc = nk_op_bytes_folder(op->dest.dir, op->temp, op->place.dir, op->place.name, op->moves);
 
-    nk_tree_free(op->tree);
+    nk_walk_free(op->tree);
     op->tree = NULL;
     return rc < 0 ? fail_at(op, "", -rc) : settle(op);
 }
 
 static int go_tree(struct nk_op *op)
 {
-    struct nk_tree_entry e;
+    struct nk_walk_entry e;
 
     while (!nk_task_due(&op->task)) {
         int rc = op->in >= 0 ? nk_op_bytes_go(op) : 0;
@@ -168,7 +168,7 @@ static int go_tree(struct nk_op *op)
             return rc;
         if (rc < 0)
             return -1;
-        rc = nk_tree_next(op->tree, op->task.until_ns, &e);
+        rc = nk_walk_next(op->tree, op->task.until_ns, &e);
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
         if (rc == 0)
@@ -201,7 +201,7 @@ static int begin_tree(struct nk_op *op)
         return nk_place_fail(&op->dest, rc, &op->task.err);
     }
     op->begun = true;
-    rc = nk_tree_new(fd, &(struct nk_tree_options){0}, &op->tree);
+    rc = nk_walk_new(fd, &(struct nk_walk_options){0}, &op->tree);
     if (rc < 0)
         return fail_at(op, "", -rc);
     op->dest_top = openat(op->dest.dir, op->temp, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -334,7 +334,7 @@ int nk_op_copy_undo(struct nk_task *t)
     if (op->phase != remove_old) {
         struct nk_err kept = t->err;
 
-        nk_tree_free(op->tree);
+        nk_walk_free(op->tree);
         op->tree = NULL;
         (void)nk_op_remove_begin(op, op->dest.dir, op->temp);
         op->phase = remove_old;

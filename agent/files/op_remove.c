@@ -17,7 +17,7 @@ int nk_op_remove_begin(struct nk_op *op, int dir, const char *name)
         fd = openat(dir, name, flags);
     if (fd < 0)
         return -errno;
-    return nk_tree_new(fd, &(struct nk_tree_options){.force = true}, &op->tree);
+    return nk_walk_new(fd, &(struct nk_walk_options){.force = true}, &op->tree);
 }
 
 /* What is in the way of the last removal is seen there: a name may have changed its kind. */
@@ -26,7 +26,7 @@ static bool is_settled_later(int sys)
     return sys == ENOENT || sys == EISDIR || sys == ENOTDIR || sys == ENOTEMPTY || sys == EEXIST;
 }
 
-static int inner(struct nk_op *op, const struct nk_tree_entry *e)
+static int inner(struct nk_op *op, const struct nk_walk_entry *e)
 {
     if (!e->leaving && S_ISDIR(e->st.st_mode))
         return 0;
@@ -37,10 +37,10 @@ static int inner(struct nk_op *op, const struct nk_tree_entry *e)
 
 static int remove_all(struct nk_op *op)
 {
-    struct nk_tree_entry e;
+    struct nk_walk_entry e;
 
     while (!nk_task_due(&op->task)) {
-        int rc = nk_tree_next(op->tree, op->task.until_ns, &e);
+        int rc = nk_walk_next(op->tree, op->task.until_ns, &e);
 
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
@@ -59,7 +59,7 @@ int nk_op_remove_go(struct nk_op *op)
     int rc = remove_all(op);
 
     if (rc != NK_TASK_MORE) {
-        nk_tree_free(op->tree);
+        nk_walk_free(op->tree);
         op->tree = NULL;
     }
     return rc;

@@ -8,17 +8,17 @@
  * Made, used and freed on one thread at a time, with the user's rights; blocking. A call may stop in
  * the middle when its deadline is over, and goes on with the next call.
  */
-#ifndef NK_FILES_TREE_H
-#define NK_FILES_TREE_H
+#ifndef NK_FILES_WALK_H
+#define NK_FILES_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-struct nk_tree;
+struct nk_walk;
 
-struct nk_tree_options {
+struct nk_walk_options {
     unsigned depth;    /* how many levels below the top; 0: all */
     size_t path_max;   /* what has a longer path is left out; 0: no bound */
     bool tolerant;     /* a folder that may not be read counts as empty */
@@ -26,7 +26,7 @@ struct nk_tree_options {
     const char *after; /* borrowed for _new: begin behind this path; NULL: at the beginning */
 };
 
-struct nk_tree_entry { /* borrowed until the next call */
+struct nk_walk_entry { /* borrowed until the next call */
     int dir;           /* the folder it lies in */
     const char *name;
     const char *path; /* from the top */
@@ -36,11 +36,11 @@ struct nk_tree_entry { /* borrowed until the next call */
 };
 
 /* Takes `dir` (O_RDONLY), also on failure. 0 or -ENOMEM. */
-int nk_tree_new(int dir, const struct nk_tree_options *options, struct nk_tree **out);
-void nk_tree_free(struct nk_tree *tree); /* NULL is fine */
+int nk_walk_new(int dir, const struct nk_walk_options *options, struct nk_walk **out);
+void nk_walk_free(struct nk_walk *tree); /* NULL is fine */
 
 /* 1: an entry, 0: the end, -EAGAIN: `until_ns` is over (go on later), or -errno, with the path of
  * what it was in out->path; after that the next call goes on behind it. */
-int nk_tree_next(struct nk_tree *tree, uint64_t until_ns, struct nk_tree_entry *out);
+int nk_walk_next(struct nk_walk *tree, uint64_t until_ns, struct nk_walk_entry *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "files/tree.h"
+#include "files/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@ struct level {
     bool fresh;      /* has not been read */
 };
 
-struct nk_tree {
-    struct nk_tree_options options;
+struct nk_walk {
+    struct nk_walk_options options;
     int top;              /* owned */
     int cur;              /* owned: the innermost level's */
     struct level *levels; /* owned */
@@ -36,13 +36,13 @@ struct nk_tree {
     struct nk_names_reader reader;
 };
 
-static struct level *inner(struct nk_tree *t)
+static struct level *inner(struct nk_walk *t)
 {
     return &t->levels[t->depth - 1];
 }
 
 /* Where the new level begins, by what is left of the cursor. */
-static int aim(struct nk_tree *t, struct nk_names *names)
+static int aim(struct nk_walk *t, struct nk_names *names)
 {
     size_t len;
 
@@ -57,7 +57,7 @@ static int aim(struct nk_tree *t, struct nk_names *names)
     return 0;
 }
 
-static int reserve_level(struct nk_tree *t)
+static int reserve_level(struct nk_walk *t)
 {
     size_t cap = t->cap ? 2 * t->cap : 16;
     struct level *levels;
@@ -75,7 +75,7 @@ static int reserve_level(struct nk_tree *t)
 }
 
 /* `fd` is taken, also on failure. */
-static int push(struct nk_tree *t, int fd, size_t path_len)
+static int push(struct nk_walk *t, int fd, size_t path_len)
 {
     nk_auto_fd int dir = fd;
     struct level level = {.path_len = path_len, .fresh = true};
@@ -98,9 +98,9 @@ static int push(struct nk_tree *t, int fd, size_t path_len)
     return 0;
 }
 
-int nk_tree_new(int dir, const struct nk_tree_options *options, struct nk_tree **out)
+int nk_walk_new(int dir, const struct nk_walk_options *options, struct nk_walk **out)
 {
-    struct nk_tree *t = calloc(1, sizeof *t);
+    struct nk_walk *t = calloc(1, sizeof *t);
     int rc = -ENOMEM;
     int fd;
 
@@ -126,11 +126,11 @@ int nk_tree_new(int dir, const struct nk_tree_options *options, struct nk_tree *
     if (rc == 0)
         *out = t;
     else
-        nk_tree_free(t);
+        nk_walk_free(t);
     return rc;
 }
 
-void nk_tree_free(struct nk_tree *t)
+void nk_walk_free(struct nk_walk *t)
 {
     if (!t)
         return;
@@ -144,7 +144,7 @@ void nk_tree_free(struct nk_tree *t)
     free(t);
 }
 
-static int set_path(struct nk_tree *t, const char *name, struct nk_tree_entry *out)
+static int set_path(struct nk_walk *t, const char *name, struct nk_walk_entry *out)
 {
     size_t at = inner(t)->path_len;
     size_t len = strlen(name);
@@ -177,7 +177,7 @@ static bool is_level(int fd, const struct level *level)
 }
 
 /* From the top by names, as far as the folders are still the ones we came through. */
-static void find_back(struct nk_tree *t)
+static void find_back(struct nk_walk *t)
 {
     int fd = fcntl(t->top, F_DUPFD_CLOEXEC, 3);
     size_t depth = 1;
@@ -199,7 +199,7 @@ static void find_back(struct nk_tree *t)
 }
 
 /* Back to the folder that this one lies in. 1: it is told that this one is left. */
-static int pop(struct nk_tree *t, struct nk_tree_entry *out)
+static int pop(struct nk_walk *t, struct nk_walk_entry *out)
 {
     size_t want = t->depth - 1;
     int fd = openat(t->cur, "..", OPEN_FLAGS);
@@ -222,7 +222,7 @@ static int pop(struct nk_tree *t, struct nk_tree_entry *out)
     return rc < 0 ? rc : 1;
 }
 
-static size_t held(const struct nk_tree *t)
+static size_t held(const struct nk_walk *t)
 {
     size_t n = 0;
 
@@ -231,7 +231,7 @@ static size_t held(const struct nk_tree *t)
     return n;
 }
 
-static int open_inner(struct nk_tree *t, const char *name)
+static int open_inner(struct nk_walk *t, const char *name)
 {
     int fd = openat(t->cur, name, OPEN_FLAGS);
 
@@ -247,14 +247,14 @@ static int open_inner(struct nk_tree *t, const char *name)
 }
 
 /* The cursor leads on only through the folders that it names. */
-static bool on_cursor(const struct nk_tree *t, const struct nk_tree_entry *out)
+static bool on_cursor(const struct nk_walk *t, const struct nk_walk_entry *out)
 {
     return t->cursor && (size_t)(t->cursor - t->after) == out->path_len + 1 &&
            memcmp(t->after, out->path, out->path_len) == 0;
 }
 
 /* 0: it was entered, or there is nothing to enter. */
-static int descend(struct nk_tree *t, const char *name, struct nk_tree_entry *out)
+static int descend(struct nk_walk *t, const char *name, struct nk_walk_entry *out)
 {
     int rc = set_path(t, name, out);
     int fd;
@@ -273,7 +273,7 @@ static int descend(struct nk_tree *t, const char *name, struct nk_tree_entry *ou
     return push(t, fd, out->path_len);
 }
 
-static int refill(struct nk_tree *t, uint64_t until_ns, struct nk_tree_entry *out)
+static int refill(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *out)
 {
     struct level *level = inner(t);
     int rc;
@@ -291,7 +291,7 @@ static int refill(struct nk_tree *t, uint64_t until_ns, struct nk_tree_entry *ou
     return rc;
 }
 
-static int visit(struct nk_tree *t, const struct nk_name *name, struct nk_tree_entry *out)
+static int visit(struct nk_walk *t, const struct nk_name *name, struct nk_walk_entry *out)
 {
     int rc = set_path(t, name->text, out);
 
@@ -303,7 +303,7 @@ static int visit(struct nk_tree *t, const struct nk_name *name, struct nk_tree_e
     return errno == ENOENT || t->options.tolerant ? 0 : -errno;
 }
 
-static int advance(struct nk_tree *t, uint64_t until_ns, struct nk_tree_entry *out)
+static int advance(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *out)
 {
     struct level *level = inner(t);
     const struct nk_name *name = NULL;
@@ -317,7 +317,7 @@ static int advance(struct nk_tree *t, uint64_t until_ns, struct nk_tree_entry *o
     return name->inner ? descend(t, name->text, out) : visit(t, name, out);
 }
 
-int nk_tree_next(struct nk_tree *t, uint64_t until_ns, struct nk_tree_entry *out)
+int nk_walk_next(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *out)
 {
     int rc;
 
