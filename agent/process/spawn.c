@@ -14,8 +14,6 @@
 #include "process/probe.h"
 #include "process/starters.h"
 
-#define WATCH_MS 250 /* how often the watchdog looks once a start is late */
-
 /* libc's clone by its other name: the thread sanitizer takes the first one for a fork, and its locks
  * for a copy. */
 int __clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...);
@@ -275,7 +273,7 @@ void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s)
     } else if (!nk_starters_put(&sp->starters, s)) {
         refuse(sp, s);
     } else if (!uv_is_active((uv_handle_t *)&sp->watch)) {
-        (void)uv_timer_start(&sp->watch, on_watch, sp->starters.deadline_ms, WATCH_MS);
+        (void)uv_timer_start(&sp->watch, on_watch, NK_STARTER_NUDGE_MS, NK_STARTER_NUDGE_MS);
     }
 }
 

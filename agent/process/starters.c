@@ -37,7 +37,7 @@ void nk_starter_begin(struct nk_starter *st, struct nk_spawn *s)
 {
     uv_mutex_lock(&st->all->lock);
     st->current = s;
-    st->deadline_ms = nk_clock_mono_ms() + st->all->deadline_ms;
+    st->begun_ms = nk_clock_mono_ms();
     uv_mutex_unlock(&st->all->lock);
 }
 
@@ -48,14 +48,23 @@ void nk_starter_end(struct nk_starter *st)
     uv_mutex_unlock(&st->all->lock);
 }
 
-/* Under the lock: so the starter still waits for this child, and `reaped` is the loop's to read. */
-static void kill_late(struct nk_starter *st)
+/*
+ * Under the lock: so the starter still waits for this child, and `reaped` is the loop's to read.
+ * Between its change of user and its exec the user can stop the child, so it is woken again and
+ * again; each time it gets further than the stopping that meanwhile goes on.
+ */
+static void hurry(struct nk_starter *st)
 {
     struct nk_spawn *s = st->current;
     pid_t pid = s ? atomic_load(&s->start.pid) : 0;
+    uint64_t taken_ms = nk_clock_mono_ms() - st->begun_ms;
 
-    if (pid <= 0 || s->start.reaped || nk_clock_mono_ms() < st->deadline_ms)
+    if (pid <= 0 || s->start.reaped || taken_ms < NK_STARTER_NUDGE_MS)
         return;
+    if (taken_ms < st->all->deadline_ms) {
+        (void)kill(pid, SIGCONT);
+        return;
+    }
     s->killed = true;
     (void)kill(pid, SIGKILL);
 }
@@ -74,7 +83,7 @@ static void wait_for_work(struct nk_starter *st)
     }
     if (uv_cond_timedwait(&t->more, &t->lock, tick_ns) == 0)
         return;
-    kill_late(&t->own);
+    hurry(&t->own);
     t->guarded = t->own.current || starts != t->own_starts;
 }
 
@@ -241,7 +250,7 @@ void nk_starters_expire(struct nk_starters *t, struct nk_list *out)
 
     uv_mutex_lock(&t->lock);
     for (unsigned i = 0; i < t->running; i++)
-        kill_late(&t->each[i]);
+        hurry(&t->each[i]);
     while (!nk_list_empty(&t->queue)) {
         struct nk_spawn *s = nk_list_entry(t->queue.next, struct nk_spawn, link);
 

@@ -20,6 +20,7 @@
 #define NK_STARTER_THREADS 2
 #define NK_STARTER_QUEUE_MAX 1024 /* starts that wait for a thread; above: refused */
 #define NK_STARTER_QUEUE_MS 10000 /* how long one waits there */
+#define NK_STARTER_NUDGE_MS 10    /* a start that takes longer may have been stopped by its user */
 #define NK_STARTER_STACK (64u * 1024u)
 
 struct nk_starter {
@@ -30,7 +31,7 @@ struct nk_starter {
     bool bounded;            /* its bounding set is empty */
     /* under the lock: */
     struct nk_spawn *current; /* borrowed: between clone and exec */
-    uint64_t deadline_ms;
+    uint64_t begun_ms;
 };
 
 typedef void (*nk_starter_run_fn)(struct nk_starter *st, struct nk_spawn *s);
@@ -59,10 +60,10 @@ struct nk_starters {
 int nk_starters_init(struct nk_starters *t);
 void nk_starters_fini(struct nk_starters *t); /* joins the threads; no start is under way */
 
-bool nk_starters_put(struct nk_starters *t, struct nk_spawn *s);     /* false: the queue is full */
-void nk_starters_take(struct nk_starters *t, struct nk_list *out);   /* the starts that are over */
-void nk_starters_expire(struct nk_starters *t, struct nk_list *out); /* kills the late children;
-                                                                        those that waited too long */
+bool nk_starters_put(struct nk_starters *t, struct nk_spawn *s);   /* false: the queue is full */
+void nk_starters_take(struct nk_starters *t, struct nk_list *out); /* the starts that are over */
+/* Wakes children that take long, kills the late ones; `out`: the starts that waited too long. */
+void nk_starters_expire(struct nk_starters *t, struct nk_list *out);
 /* The first thread looks after the loop's starts, until there was none for a second. */
 void nk_starters_guard(struct nk_starters *t);
 

@@ -208,62 +208,79 @@ static const char *long_path(void)
     return path;
 }
 
+struct stopper {
+    struct command *command;
+    uv_thread_t thread;
+    unsigned times; /* 0: until `over` */
+    atomic_bool over;
+};
+
 static void stop_when_there(void *arg)
 {
-    struct command *c = arg;
+    struct stopper *st = arg;
     pid_t pid;
 
-    while ((pid = atomic_load(&c->spawn.start.pid)) == 0)
+    while ((pid = atomic_load(&st->command->spawn.start.pid)) == 0)
         (void)sched_yield();
-    (void)kill(pid, SIGSTOP);
+    for (unsigned i = 0; (st->times == 0 || i < st->times) && !atomic_load(&st->over); i++) {
+        (void)kill(pid, SIGSTOP);
+        (void)sched_yield();
+    }
 }
 
-/* Whether the child was caught before its exec; its end is awaited. */
-static bool run_stopped(struct fixture *f, struct command *c, const char *const *envp)
+static void run_stopped(struct fixture *f, struct command *c, unsigned times)
 {
     static const char *const argv[] = {"no-such-program", NULL};
-    uv_thread_t stopper;
+    const char *const envp[] = {long_path(), NULL};
+    struct stopper st = {.command = c, .times = times};
 
     command_init(c, f, argv);
     c->spawn.envp = envp;
-    assert_int_equal(uv_thread_create(&stopper, stop_when_there, c), 0);
+    assert_int_equal(uv_thread_create(&st.thread, stop_when_there, &st), 0);
     command_start(c);
+    command_wait_told(c);
+    atomic_store(&st.over, true);
+    (void)uv_thread_join(&st.thread);
     command_wait(c);
-    (void)uv_thread_join(&stopper);
-    return c->err.code == NK_OVERLOADED;
 }
 
-static void assert_a_stopped_child_is_killed(struct fixture_options options)
+static void assert_a_child_held_for_ever_is_killed(struct fixture_options options)
 {
-    const char *const envp[] = {long_path(), NULL};
     struct fixture f;
     struct command c;
-    bool caught = false;
 
     fixture_open(&f, options);
-    for (int i = 0; i < 50 && !caught; i++) {
-        caught = run_stopped(&f, &c, envp);
-        /* Not caught: it was through the search, and failed by that. */
-        assert_true(caught || c.err.sys == ENOENT);
-    }
-    assert_true(caught);
+    run_stopped(&f, &c, 0);
+    assert_int_equal(c.err.code, NK_OVERLOADED);
     assert_true(c.pid <= 0);
     command_run(&c, &f, "exit 5"); /* and the next start goes through */
     assert_int_equal(WEXITSTATUS(c.status), 5);
     fixture_close(&f);
 }
 
-static void a_child_stopped_before_its_exec_is_killed_by_the_watchdog(void **state)
+static void a_child_held_before_its_exec_is_killed_by_the_watchdog(void **state)
 {
     (void)state;
-    assert_a_stopped_child_is_killed((struct fixture_options){.deadline_ms = 50});
+    assert_a_child_held_for_ever_is_killed((struct fixture_options){.deadline_ms = 50});
 }
 
 static void a_child_that_the_loop_starts_is_watched_over_too(void **state)
 {
     (void)state;
-    assert_a_stopped_child_is_killed(
+    assert_a_child_held_for_ever_is_killed(
         (struct fixture_options){.adopt = true, .no_filter = true, .deadline_ms = 50});
+}
+
+static void a_child_that_was_stopped_is_woken_and_gets_through(void **state)
+{
+    struct command c;
+
+    (void)state;
+    for (unsigned i = 1; i <= 10; i++) {
+        run_stopped(&fx, &c, i);
+        assert_int_equal(c.err.code, NK_EXEC_FAILED); /* its search came to the end */
+        assert_int_equal(c.err.sys, ENOENT);
+    }
 }
 
 static void kill_when_there(void *arg)
@@ -315,7 +332,8 @@ int main(void)
         cmocka_unit_test(every_failure_in_a_row_is_told_and_leaves_nothing),
         cmocka_unit_test(a_thousand_starts_32_at_a_time_give_exact_statuses),
         cmocka_unit_test(no_process_left_for_the_user_is_overload_not_failure),
-        cmocka_unit_test(a_child_stopped_before_its_exec_is_killed_by_the_watchdog),
+        cmocka_unit_test(a_child_held_before_its_exec_is_killed_by_the_watchdog),
+        cmocka_unit_test(a_child_that_was_stopped_is_woken_and_gets_through),
         cmocka_unit_test(a_child_that_the_loop_starts_is_watched_over_too),
         cmocka_unit_test(a_child_killed_before_its_exec_was_never_started_or_died_of_it),
         cmocka_unit_test(steps_have_the_names_of_the_wire),
