@@ -137,7 +137,8 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree);
 
 /* stdin: bytes are copied into a bounded queue (NK_INPUT_MAX). `offset` is the position of data[0]
  * in all input ever sent, or NK_INPUT_NEXT; known bytes are skipped, a gap is NK_CONFLICT; not open
- * is NK_CONFLICT. *out_accepted: the new end. */
+ * is NK_CONFLICT. *out_accepted: the new end. The input of a terminal is open from the start; its end
+ * is the terminal's EOF character. */
 #define NK_INPUT_MAX (256u * 1024u)
 #define NK_INPUT_NEXT UINT64_MAX
 int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_t offset,
@@ -145,6 +146,13 @@ int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_
 size_t nk_process_input_room(const struct nk_process *p);
 uint64_t nk_process_input_offset(const struct nk_process *p);
 bool nk_process_input_open(const struct nk_process *p);
+
+/* A command on a terminal. A size is 1 to 65535 columns and rows; watchers hear of it from the loop.
+ * NK_CONFLICT: it has no terminal, or not any more. */
+int nk_process_resize(struct nk_process *p, unsigned cols, unsigned rows, struct nk_err *err);
+/* To the foreground group of its terminal; without one, to the group that the command leads. TERM
+ * and HUP with a CONT. 0, or -ESRCH where it does not run. */
+int nk_process_signal_foreground(struct nk_process *p, int signo);
 
 int nk_process_exit_code(const struct nk_process *p); /* 128+N by signal; 137 on timeout */
 const char *nk_process_signal_name(const struct nk_process *p); /* "TERM" or NULL */
