@@ -52,6 +52,7 @@ void nk_exchange_finish(struct nk_req *req, bool gone)
     req->sink = NULL;
     req->out.src = NULL;
     req->half_close_fn = NULL;
+    req->paused = false;
 }
 
 void nk_exchange_end(struct nk_conn *c, bool gone)

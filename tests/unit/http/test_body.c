@@ -219,6 +219,23 @@ static void a_paused_body_is_not_read(void **state)
     toy_stop(&t);
 }
 
+static void an_answer_before_the_end_of_a_paused_body_frees_the_connection(void **state)
+{
+    struct toy t;
+
+    (void)state;
+    toy_start(&t);
+    t.pause_upload = true;
+    toy_say(&t, "PUT /upload" HOST "Content-Length: 10\r\n\r\nabc");
+    toy_wait(&t, &t.handled, 1);
+    nk_reply_bytes(t.held, 200, NULL, "early", 5);
+    toy_expect(&t, "\r\n\r\nearly");
+    toy_say(&t, "defghij" GET("/names/after"));
+    toy_expect(&t, "\r\n\r\nafter");
+    assert_int_equal(t.ended, 0);
+    toy_stop(&t);
+}
+
 static void a_sink_may_refuse_what_it_reads(void **state)
 {
     struct toy t;
@@ -303,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_streamed_body_comes_piece_by_piece),
         cmocka_unit_test(multipart_is_streamed_where_the_row_allows_it),
         cmocka_unit_test(a_paused_body_is_not_read),
+        cmocka_unit_test(an_answer_before_the_end_of_a_paused_body_frees_the_connection),
         cmocka_unit_test(a_sink_may_refuse_what_it_reads),
         cmocka_unit_test(a_large_unwanted_body_costs_the_connection_but_not_the_answer),
         cmocka_unit_test(a_body_that_ends_early_is_a_bad_request),
