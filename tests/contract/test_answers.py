@@ -1,0 +1,161 @@
+"""What a running daemon answers is what proto/openapi.yaml says, status, type and body."""
+
+import re
+import sys
+
+import pytest
+
+import spec
+
+sys.path.insert(0, str(spec.TOP / "tests" / "integration"))
+import nook as harness  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def nook():
+    one = harness.Nook("--max-commands", 4, tcp=True)
+    yield one
+    wrong = one.finish()
+    one.remove()
+    assert not wrong
+
+
+def operation_of(method, target):
+    path = target.split("?")[0]
+    for pattern, verb, operation in spec.operations():
+        if verb == method and re.fullmatch(re.sub(r"\{[a-z]+\}", "[^/]+", pattern), path):
+            return operation
+    raise AssertionError(f"no operation for {method} {path}")
+
+
+def check_answer(method, target, response):
+    """Of an answer with a body that is not a stream."""
+    responses = operation_of(method, target)["responses"]
+    answer = spec.resolve(responses.get(str(response.status), responses["default"]))
+    if response.status >= 400:
+        spec.check("Error", response.json())
+        status = spec.load("openapi.yaml")["components"]["schemas"]["ErrorCode"]["x-nook-status"]
+        assert status[response.code] == response.status
+        return
+    if "content" not in answer:
+        assert response.body == b""
+        return
+    media = response.header("Content-Type").split(";")[0]
+    schema = answer["content"][media].get("schema")
+    if media == "application/json":
+        spec.validate(schema, response.json())
+
+
+def ask(nook, method, target, expected, **kw):
+    response = nook.request(method, target, **kw)
+    assert response.status == expected, response
+    check_answer(method, target, response)
+    return response
+
+
+def test_the_agents_own_answers(nook):
+    for target in ("/healthz", "/readyz", "/metrics", "/v1/capabilities"):
+        ask(nook, "GET", target, 200)
+        ask(nook, "GET", target + "?x=1", 400)
+    ask(nook, "GET", "/v1/capabilities", 401, tcp=True, auth=False)
+
+
+@pytest.mark.parametrize("request_of", ["exec_shell.json", "exec_list.json"])
+def test_requests_of_the_examples_run(nook, request_of):
+    body = {**spec.example(request_of), "cwd": str(nook.workspace)}
+    result = ask(nook, "POST", "/v1/exec", 200, json=body).json()
+    assert result["exit_code"] == 0
+
+
+@pytest.mark.parametrize("body", [
+    {"command": "echo out; echo err >&2; exit 3"},
+    {"command": "kill -TERM $$"},
+    {"command": "echo x; sleep 1000", "timeout": 0.2},
+    {"command": ["printf", r"\377\0"]},
+    {"command": "seq 10000", "max_output": 100},
+])
+def test_results_and_streams_of_every_kind_of_end(nook, body):
+    spec.check("ExecRequest", body)
+    ask(nook, "POST", "/v1/exec", 200, json=body)
+    with nook.stream("POST", "/v1/exec/stream", json=body) as stream:
+        assert stream.header("Content-Type") == "text/event-stream"
+        events = spec.parse_sse(stream.read().decode())
+    spec.check_stream("execStream", [(name, data) for name, _, data in events])
+
+
+@pytest.mark.parametrize(("body", "status"), [
+    ({"command": ["/nonexistent"]}, 400),
+    ({"command": "true", "cwd": "/nonexistent"}, 400),
+    ({"command": "true", "cwd": ""}, 400),
+    ({"command": []}, 400),
+    ({}, 400),
+    ({"command": "true", "user": "root"}, 403),
+    ({"command": "true", "report_files": True}, 501),
+])
+def test_errors_of_commands(nook, body, status):
+    for target in ("/v1/exec", "/v1/exec/stream"):
+        ask(nook, "POST", target, status, json=body)
+    ask(nook, "POST", "/v1/processes", status, json=body)
+
+
+def test_requests_that_the_schema_refuses_are_refused(nook):
+    """One way round of: the schema of a request says what the reader takes."""
+    for body in ({"command": ""}, {"command": ["a", ""]}, {"command": "a", "timeout": 0.001},
+                 {"command": "a", "max_output": 0}, {"command": "a", "env": {"_": ""}}):
+        spec.check("ExecRequest", body)
+    for body in ({}, {"command": []}, {"command": [""]}, {"command": 1}, {"command": "a", "x": 1},
+                 {"command": "a", "timeout": 0}, {"command": "a", "timeout": -1},
+                 {"command": "a", "stdin": "", "stdin_base64": ""},
+                 {"command": "a", "env": {"1": ""}}, {"command": "a", "env": {"A": 1}},
+                 {"command": "a", "max_output": -1}, {"command": "a", "detach": "yes"}):
+        with pytest.raises(spec.ValidationError):
+            spec.check("ExecRequest", body)
+        ask(nook, "POST", "/v1/exec", 400, json=body)
+
+
+def test_processes_from_start_to_end(nook):
+    body = {"command": "cat; printf '\\377' >&2", "name": "reader", "stdin_open": True,
+            "cwd": str(nook.workspace)}
+    spec.check("ProcessRequest", body)
+    made = ask(nook, "POST", "/v1/processes", 201, json=body).json()
+    ask(nook, "POST", "/v1/processes", 409, json=body)
+    target = f"/v1/processes/{made['id']}"
+    assert ask(nook, "GET", target, 200).json()["status"] == "running"
+    ask(nook, "GET", "/v1/processes", 200)
+    ask(nook, "GET", "/v1/processes?running=true&limit=1", 200)
+    ask(nook, "POST", target + "/stdin", 200, json={"text": "hello\n"})
+    ask(nook, "POST", target + "/stdin", 409, json={"text": "x", "offset": 1000})
+    ask(nook, "POST", target + "/stdin", 200, json={"close": True})
+    ended = ask(nook, "GET", target + "?wait=30", 200).json()
+    assert (ended["status"], ended["exit_code"]) == ("exited", 0)
+    ask(nook, "GET", target + "/logs", 200)
+    ask(nook, "GET", target + "/logs?raw=true&stream=stdout", 200)
+    ask(nook, "GET", target + "/logs?since=1&tail=1", 400)
+    ask(nook, "GET", target + "/logs?since=999", 400)
+    with nook.stream("GET", target + "/follow?since=2") as stream:
+        events = spec.parse_sse(stream.read().decode())
+    spec.check_stream("processFollow", [(name, data) for name, _, data in events])
+    ask(nook, "POST", target + "/kill", 200, json={"signal": "TERM"})
+    ask(nook, "POST", target + "/kill", 400, json={"signal": "NOSUCH"})
+    ask(nook, "DELETE", target, 204)
+    ask(nook, "GET", target, 404)
+
+
+def test_a_follower_that_fell_behind_gets_a_gap_that_fits(nook):
+    made = ask(nook, "POST", "/v1/processes", 201, json={
+        "command": "seq 100000", "log_bytes": 4096, "cwd": str(nook.workspace)}).json()
+    target = f"/v1/processes/{made['id']}"
+    ask(nook, "GET", target + "?wait=30", 200)
+    ask(nook, "GET", target + "/logs?since=0", 410)
+    with nook.stream("GET", target + "/follow") as stream:
+        events = spec.parse_sse(stream.read().decode())
+    spec.check_stream("processFollow", [(name, data) for name, _, data in events])
+
+
+def test_every_operation_is_asked_by_some_test_here():
+    text = (spec.TOP / "tests" / "contract" / "test_answers.py").read_text()
+    for path, _, op in spec.operations():
+        if "files" in op["tags"]:
+            continue  # tests/integration has those
+        tail = path.replace("/v1/processes/{id}", "")
+        assert tail in text, path
