@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,6 +30,7 @@ struct nk_spawner {
     unsigned open_handles;
     bool close_range;
     int oom_score_adj; /* our own */
+    bool unprivileged; /* not root */
     uint64_t reset;    /* the signals a child sets to their default */
 };
 
@@ -118,6 +120,11 @@ static void set_outcome(struct nk_starter *st, struct nk_spawn *s, bool reached)
     }
 }
 
+static bool raises_oom(const struct nk_spawner *sp, const struct nk_spawn *s)
+{
+    return s->oom_score_adj >= 0 && s->oom_score_adj > sp->oom_score_adj;
+}
+
 static void start_child(struct nk_starter *st, struct nk_spawn *s)
 {
     const struct nk_spawner *sp = NK_CONTAINER_OF(st->all, struct nk_spawner, starters);
@@ -130,7 +137,7 @@ static void start_child(struct nk_starter *st, struct nk_spawn *s)
         .confine = !st->confined,
         .bounded = st->bounded,
         .close_range = sp->close_range,
-        .raise_oom = s->oom_score_adj >= 0 && s->oom_score_adj > sp->oom_score_adj,
+        .raise_oom = raises_oom(sp, s),
     };
     int rc;
 
@@ -169,6 +176,20 @@ static bool fill_error(const struct nk_spawn *s, struct nk_err *err)
     return true;
 }
 
+/* Without root, a child on the memory of a daemon that is not dumpable may not write its own. */
+static void raise_oom_late(const struct nk_spawn *s, pid_t pid)
+{
+    nk_auto_fd int fd = -1;
+    char text[64];
+    int n;
+
+    (void)snprintf(text, sizeof text, "/proc/%d/oom_score_adj", (int)pid);
+    fd = open(text, O_WRONLY | O_CLOEXEC);
+    n = snprintf(text, sizeof text, "%d", s->oom_score_adj);
+    if (fd >= 0)
+        (void)!write(fd, text, (size_t)n);
+}
+
 static void finish(struct nk_spawner *sp, struct nk_spawn *s)
 {
     struct nk_reaper_start start;
@@ -179,6 +200,8 @@ static void finish(struct nk_spawner *sp, struct nk_spawn *s)
         (void)uv_timer_stop(&sp->watch);
     nk_reaper_settle(sp->cfg.reaper, &s->start);
     start = s->start;
+    if (!failed && !start.reaped && sp->unprivileged && raises_oom(sp, s))
+        raise_oom_late(s, start.pid);
     s->done(s, failed ? 0 : start.pid, failed ? &err : NULL);
     nk_reaper_deliver(sp->cfg.reaper, &start);
 }
@@ -327,6 +350,7 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
     sp->close_range = nk_has(cfg->kernel, NK_MECH_CLOSE_RANGE);
     sp->oom_score_adj = own_oom_score();
     sp->reset = signals_to_reset();
+    sp->unprivileged = geteuid() != 0;
     nk_list_init(&sp->ended);
     sp->starters = (struct nk_starters){
         .run = start_child,

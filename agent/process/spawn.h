@@ -1,11 +1,12 @@
 /*
  * Starting a child: prepared here, started by one of two permanent threads.
  *
- * The threads carry no_new_privs and the compiled filter, which children inherit. A vfork parent waits until its child execs, and a user's kill(-1, SIGSTOP) can
- * make that for ever: so the loop never waits for a start (but see below), wakes a child that takes
- * long, and kills one that is not through after NK_SPAWN_DEADLINE_MS. While no process of any user is alive
- * (nk_reaper_childless), the loop starts the child itself where that is faster: where its thread
- * carries the filter too, or there is none. Nobody can then stop or slow it.
+ * The threads carry no_new_privs and the compiled filter, which children inherit. A vfork parent
+ * waits until its child execs, and a user's kill(-1, SIGSTOP) can make that for ever: so the loop
+ * does not wait for a start, wakes a child that takes long, and kills one that is not through after
+ * NK_SPAWN_DEADLINE_MS. While no process of any user is alive (nk_reaper_childless), the loop starts
+ * the child itself where that is faster: where its thread carries the filter too, or there is none.
+ * Nobody can then stop or slow it.
  *
  * Owned by app; called on the loop.
  */

@@ -200,7 +200,7 @@ static inline void command_run(struct command *c, struct fixture *fx, const char
 }
 
 /* A child that lives until the returned descriptor is closed; while it lives, threads start. */
-static inline int command_hold(struct command *c, struct fixture *fx)
+static inline int command_hold_scored(struct command *c, struct fixture *fx, int oom_score_adj)
 {
     static const char *const argv[] = {"/bin/cat", NULL};
     int ends[2];
@@ -209,9 +209,15 @@ static inline int command_hold(struct command *c, struct fixture *fx)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     (void)close(c->spawn.stdio[0]);
     c->spawn.stdio[0] = ends[0];
+    c->spawn.oom_score_adj = oom_score_adj;
     command_start(c);
     command_wait_told(c);
     return ends[1];
+}
+
+static inline int command_hold(struct command *c, struct fixture *fx)
+{
+    return command_hold_scored(c, fx, 0);
 }
 
 static inline void command_release(struct command *c, int held)

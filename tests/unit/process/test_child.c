@@ -377,6 +377,27 @@ static void limits_umask_oom_score_and_priority_are_set(void **state)
     assert_string_equal(c.text, "99\n777\n1024\n0022\n500\n0\n");
 }
 
+/* The memory that a child shares with a daemon that is not dumpable belongs to root in /proc. */
+static void the_oom_score_is_raised_by_a_daemon_that_is_not_dumpable_too(void **state)
+{
+    int dumpable = prctl(PR_GET_DUMPABLE);
+    struct command c;
+    char path[64];
+    char score[16] = "";
+    int hold, fd;
+
+    (void)state;
+    (void)prctl(PR_SET_DUMPABLE, 0L);
+    hold = command_hold_scored(&c, &fx, 500);
+    (void)prctl(PR_SET_DUMPABLE, (long)dumpable);
+    (void)snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)c.pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, score, sizeof score - 1) > 0);
+    (void)close(fd);
+    command_release(&c, hold);
+    assert_string_equal(score, "500\n");
+}
+
 static void a_limit_above_the_inherited_one_is_cut_to_it(void **state)
 {
     struct rlimit lim;
@@ -484,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_root_a_change_of_user_is_refused),
         cmocka_unit_test(the_directory_is_entered_as_the_user),
         cmocka_unit_test(limits_umask_oom_score_and_priority_are_set),
+        cmocka_unit_test(the_oom_score_is_raised_by_a_daemon_that_is_not_dumpable_too),
         cmocka_unit_test(a_limit_above_the_inherited_one_is_cut_to_it),
         cmocka_unit_test(a_terminal_becomes_the_controlling_one),
         cmocka_unit_test(what_is_no_terminal_cannot_be_the_controlling_one),
