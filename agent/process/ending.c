@@ -42,6 +42,8 @@ static void send_term(struct nk_registry *r, struct nk_process *p)
         p->reason = r->end_why;
     }
     nk_process_signal(p, SIGTERM, true);
+    if (p->tty)
+        nk_process_signal(p, SIGHUP, true); /* a shell that is typed at heeds no TERM */
 }
 
 static void send_kill(struct nk_registry *r, struct nk_process *p)

@@ -7,6 +7,7 @@
 #include "base/scope.h"
 #include "process/live.h"
 #include "process/registry.h"
+#include "process/terminal.h"
 
 /* A NULL-ended list of strings in one allocation. */
 static char **dup_list(const char *const *list)
@@ -98,10 +99,12 @@ static int make_input(struct nk_live *l, const struct nk_command *cmd)
     return 0;
 }
 
-static int make_outputs(struct nk_live *l)
+static int make_pipes(struct nk_live *l, const struct nk_command *cmd)
 {
-    int rc = make_pipe(&l->out[0].fd, &l->spawn.stdio[1]);
+    int rc = make_input(l, cmd);
 
+    if (rc == 0)
+        rc = make_pipe(&l->out[0].fd, &l->spawn.stdio[1]);
     return rc < 0 ? rc : make_pipe(&l->out[1].fd, &l->spawn.stdio[2]);
 }
 
@@ -129,10 +132,12 @@ int nk_launch_prepare(struct nk_live *l, const struct nk_command *cmd, struct nk
 
     if (rc == 0)
         rc = make_buffers(p, cmd);
-    if (rc == 0)
-        rc = make_input(l, cmd);
-    if (rc == 0)
-        rc = make_outputs(l);
+    if (rc == 0 && cmd->tty) {
+        if (nk_terminal_make(l, cmd, err) < 0)
+            return -1;
+    } else if (rc == 0) {
+        rc = make_pipes(l, cmd);
+    }
     if (rc < 0) {
         (void)nk_fail(err, NK_OVERLOADED, "cannot start a command: %s", strerror(-rc));
         err->sys = -rc;

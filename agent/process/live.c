@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/scope.h"
+#include "process/terminal.h"
 
 struct nk_live *nk_live_new(struct nk_process *p)
 {
@@ -45,6 +46,7 @@ int nk_live_open(struct nk_live *l, uv_loop_t *loop)
     l->quiet.data = l;
     l->open_handles += 2;
     l->handles = true;
+    nk_terminal_open(l, loop);
     for (int i = 0; i < 2; i++) {
         int rc = open_output(&l->out[i], loop);
 
@@ -59,6 +61,7 @@ int nk_live_open(struct nk_live *l, uv_loop_t *loop)
 static void free_live(struct nk_live *l)
 {
     nk_buf_fini(&l->in.pending);
+    free(l->terminal);
     free(l->envp);
     free(l);
 }
@@ -89,6 +92,7 @@ static void close_all(struct nk_live *l)
     nk_output_close(&l->out[0]);
     nk_output_close(&l->out[1]);
     nk_input_close(&l->in);
+    nk_terminal_close(l);
     for (int i = 0; i < 3; i++)
         nk_close_fd(&l->spawn.stdio[i]);
     nk_live_unhandle(l);

@@ -21,6 +21,8 @@
 #define NK_READ_MAX (256u * 1024u) /* bytes a wake-up and process */
 #define NK_KILL_MS 5000            /* how long a tree is hunted */
 
+struct nk_terminal; /* process/terminal.h */
+
 struct nk_output {
     uv_poll_t poll;
     struct nk_live *live; /* borrowed: the owner */
@@ -37,6 +39,10 @@ struct nk_input {
     uint64_t accepted;     /* bytes ever taken from clients */
     bool close_after;      /* when `pending` is written */
     bool handle;           /* poll is initialised */
+    bool ending;           /* of a terminal: `eof` is to be written, or was */
+    uint8_t last;          /* of a terminal: the byte written last */
+    uint8_t eof;           /* its EOF character */
+    uint8_t eof_left;      /* how often that is still to be written */
 };
 
 struct nk_tree_job {
@@ -51,6 +57,7 @@ struct nk_live {
     struct nk_process *process; /* holds a reference */
     struct nk_output out[2];
     struct nk_input in;
+    struct nk_terminal *terminal; /* owned; NULL: on pipes. Its master is out[0] and, again, in */
     uv_timer_t timeout;
     uv_timer_t quiet;
     struct nk_spawn spawn;
@@ -63,8 +70,9 @@ struct nk_live {
     bool kill_wanted; /* asked to end while the start was under way */
     bool paused;      /* not reading: a holding watcher is behind */
     bool closing;
+    bool gone;          /* nothing of the command lives: no more comes, whatever the kernel says */
     size_t read_size;   /* grows with what comes */
-    uint64_t must_read; /* bytes in the pipes at the reap that have not been read */
+    uint64_t must_read; /* bytes in the outputs at the reap that have not been read */
     unsigned quiet_ms;  /* how long the clock of the end has run */
     uint64_t quiet_from;
 };
@@ -83,6 +91,7 @@ void nk_output_close(struct nk_output *o);
 void nk_output_resume(struct nk_live *l); /* a watcher moved on: read again if there is room */
 size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep);
 void nk_output_reaped(struct nk_live *l); /* reads what is there, starts the clock of the end */
+void nk_output_gone(struct nk_live *l);   /* the rest is read and the terminal let go, soon */
 
 /* input.c */
 int nk_input_open(struct nk_input *in, uv_loop_t *loop);

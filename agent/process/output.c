@@ -103,6 +103,8 @@ static void on_quiet(uv_timer_t *timer)
     l->quiet_ms += (unsigned)(uv_now(timer->loop) - l->quiet_from);
     if (l->must_read > 0) {
         clock_start(l);
+        if (l->terminal)
+            nk_output_read(&l->out[0], true);
         return;
     }
     l->process->drained = true;
@@ -122,6 +124,28 @@ static void pause_reading(struct nk_live *l)
     clock_stop(l);
 }
 
+static void on_gone(uv_timer_t *timer)
+{
+    struct nk_live *l = timer->data;
+    struct nk_process *p = l->process;
+
+    nk_process_ref(p);
+    nk_output_read(&l->out[0], true);
+    if (p->live && !l->paused) {
+        nk_output_close(&l->out[0]);
+        nk_live_settle(l);
+    }
+    nk_process_unref(p);
+}
+
+/* The clock of the end is not needed any more: its timer takes this out of the caller's way. */
+void nk_output_gone(struct nk_live *l)
+{
+    l->gone = true;
+    if (!l->paused)
+        (void)uv_timer_start(&l->quiet, on_gone, 0, 0);
+}
+
 void nk_output_resume(struct nk_live *l)
 {
     uint64_t keep;
@@ -133,6 +157,8 @@ void nk_output_resume(struct nk_live *l)
     nk_output_arm(&l->out[1]);
     if (clock_runs(l))
         clock_start(l);
+    if (l->gone)
+        nk_output_gone(l);
 }
 
 static void note_bytes(struct nk_output *o, const uint8_t *data, size_t n)
@@ -202,6 +228,8 @@ void nk_output_read(struct nk_output *o, bool until_dry)
 
     if (o->fd < 0 || l->paused)
         return;
+    if (l->terminal && l->must_read > 0)
+        until_dry = true;
     while (got < NK_READ_MAX) {
         n = read_once(o, NK_READ_MAX - got, &asked);
         if (n <= 0)
@@ -210,6 +238,8 @@ void nk_output_read(struct nk_output *o, bool until_dry)
         if ((size_t)n < asked && !until_dry)
             break;
     }
+    if (n == 0 && l->terminal)
+        l->must_read = 0;
     nk_process_ref(p);
     if (n == -1)
         nk_output_close(o);
@@ -227,16 +257,24 @@ void nk_output_read(struct nk_output *o, bool until_dry)
     nk_process_unref(p);
 }
 
+/* A terminal tells only of a part: it is read until it is dry, or as much as it can ever hold. */
+static uint64_t held_by(const struct nk_output *o)
+{
+    int held = 0;
+
+    if (o->fd < 0)
+        return 0;
+    if (o->live->terminal)
+        return NK_READ_MAX;
+    return ioctl(o->fd, FIONREAD, &held) == 0 ? (uint64_t)held : 0;
+}
+
 void nk_output_reaped(struct nk_live *l)
 {
     struct nk_process *p = l->process;
 
-    for (int i = 0; i < 2; i++) {
-        int held = 0;
-
-        if (l->out[i].fd >= 0 && ioctl(l->out[i].fd, FIONREAD, &held) == 0)
-            l->must_read += (uint64_t)held;
-    }
+    for (int i = 0; i < 2; i++)
+        l->must_read += held_by(&l->out[i]);
     for (int i = 0; i < 2 && p->live; i++)
         nk_output_read(&l->out[i], true);
     if (p->live && clock_runs(l) && !uv_is_active((uv_handle_t *)&l->quiet))

@@ -31,6 +31,9 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_KILL_TREE] = "kill_tree",
     [NK_MECH_PEER_CREDS] = "peer_creds",
     [NK_MECH_PROC] = "proc",
+    [NK_MECH_TERMINAL] = "terminal",
+    [NK_MECH_TERMINAL_WINCH] = "terminal_winch",
+    [NK_MECH_TERMINAL_EOF] = "terminal_eof",
 };
 
 const char *nk_probe_name(enum nk_mech m)
@@ -156,6 +159,13 @@ static void probe_ids(struct nk_kernel *k, const struct nk_creds *as)
     set_trial(k, NK_MECH_PEER_CREDS, nk_trials_peer_creds(as), "the kernel names a wrong user");
 }
 
+static void probe_terminal(struct nk_kernel *k)
+{
+    set_trial(k, NK_MECH_TERMINAL, nk_trials_terminal(), "");
+    set_trial(k, NK_MECH_TERMINAL_WINCH, nk_trials_terminal_winch(), "the agent sends SIGWINCH");
+    set_trial(k, NK_MECH_TERMINAL_EOF, nk_trials_terminal_eof(), "the agent sends SIGHUP");
+}
+
 static void conclude_kill_tree(struct nk_kernel *k)
 {
     char reason[sizeof k->mech[0].reason];
@@ -179,6 +189,7 @@ void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds 
     set_trial(k, NK_MECH_SECCOMP, nk_trials_seccomp(), "a filter denies nothing");
     set_trial(k, NK_MECH_CGROUP, nk_trials_cgroup(), "no control group v2");
     probe_ids(k, &user);
+    probe_terminal(k);
     disable(k, without);
     conclude_kill_tree(k);
     disable(k, without);

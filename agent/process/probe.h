@@ -24,7 +24,10 @@ enum nk_mech {
     NK_MECH_MARK,       /* a supplementary group shows in /proc */
     NK_MECH_KILL_TREE,  /* what a tree can be killed by is there */
     NK_MECH_PEER_CREDS,
-    NK_MECH_PROC, /* /proc is mounted */
+    NK_MECH_PROC,           /* /proc is mounted */
+    NK_MECH_TERMINAL,       /* a pseudo terminal can be opened */
+    NK_MECH_TERMINAL_WINCH, /* its group in the foreground is told of a new size */
+    NK_MECH_TERMINAL_EOF,   /* its EOF character ends the input */
     NK_MECH_COUNT,
 };
 

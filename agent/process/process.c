@@ -10,6 +10,7 @@
 #include "process/live.h"
 #include "process/registry.h"
 #include "process/signals.h"
+#include "process/terminal.h"
 
 void nk_process_ref(struct nk_process *p)
 {
@@ -129,6 +130,7 @@ static void on_reaped(struct nk_reaper_watch *w, int wait_status, const struct r
     p->wait_status = wait_status;
     (void)uv_timer_stop(&l->timeout);
     nk_process_ref(p);
+    nk_terminal_reaped(l);
     nk_output_reaped(l);
     nk_process_step(p);
     nk_process_unref(p);
@@ -261,6 +263,43 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree)
     (void)kill(tree ? -p->pid : p->pid, signo);
     if (signo == SIGTERM || signo == SIGHUP)
         (void)kill(tree ? -p->pid : p->pid, SIGCONT);
+}
+
+int nk_process_signal_foreground(struct nk_process *p, int signo)
+{
+    pid_t group;
+
+    if (p->state != NK_PROC_RUNNING || p->reaped)
+        return -ESRCH;
+    group = nk_terminal_foreground(p->live);
+    if (group <= 0)
+        group = p->pid;
+    if (signo == SIGKILL && group == p->pid)
+        note_end(p, NK_REASON_KILLED);
+    if (kill(-group, signo) < 0)
+        return -errno;
+    if (signo == SIGTERM || signo == SIGHUP)
+        (void)kill(-group, SIGCONT);
+    return 0;
+}
+
+int nk_process_resize(struct nk_process *p, unsigned cols, unsigned rows, struct nk_err *err)
+{
+    int rc;
+
+    if (cols < 1 || cols > UINT16_MAX || rows < 1 || rows > UINT16_MAX)
+        return nk_fail(err, NK_BAD_REQUEST, "cols and rows must be 1 to 65535, not %u and %u", cols,
+                       rows);
+    if (!p->tty)
+        return nk_fail(err, NK_CONFLICT, "process %s has no terminal", p->id);
+    if (!p->live || p->live->out[0].fd < 0)
+        return nk_fail(err, NK_CONFLICT, "the terminal of process %s is closed", p->id);
+    rc = nk_terminal_resize(p->live, cols, rows);
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot resize the terminal");
+    p->cols = cols;
+    p->rows = rows;
+    return 0;
 }
 
 bool nk_process_input_open(const struct nk_process *p)

@@ -60,9 +60,9 @@ static int set_habits(int slave)
     static const struct {
         uint8_t index, byte;
     } bytes[] = {
-        {VINTR, 3},     {VQUIT, 28}, {VERASE, 127},   {VKILL, 21},    {VEOF, EOF_BYTE}, {VTIME, 0},
-        {VMIN, 1},      {VSUSP, 26}, {VSTART, 17},    {VSTOP, 19},    {VREPRINT, 18},   {VWERASE, 23},
-        {VDISCARD, 15}, {VLNEXT, 22}, {VEOL, 0},      {VEOL2, 0},
+        {VINTR, 3},     {VQUIT, 28},  {VERASE, 127}, {VKILL, 21}, {VEOF, EOF_BYTE}, {VTIME, 0},
+        {VMIN, 1},      {VSUSP, 26},  {VSTART, 17},  {VSTOP, 19}, {VREPRINT, 18},   {VWERASE, 23},
+        {VDISCARD, 15}, {VLNEXT, 22}, {VEOL, 0},     {VEOL2, 0},
     };
     struct termios t;
 

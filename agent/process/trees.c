@@ -26,9 +26,16 @@ static void tell_settled(struct nk_registry *r)
     }
 }
 
-/* Nothing of it lives: the mark may be given out again. */
+static bool nothing_lives(const struct nk_registry *r)
+{
+    return r->orphans_come && nk_reaper_childless(r->cfg.reaper);
+}
+
+/* Nothing of it lives: the mark may be given out again. Without marks that is not sure. */
 void nk_trees_clear(struct nk_registry *r, struct nk_process *p)
 {
+    if (p->live && p->live->terminal && (p->mark || nothing_lives(r)))
+        nk_output_gone(p->live); /* not every kernel ends a terminal that nobody has open */
     p->tree = false;
     nk_list_remove(&p->suspect);
     nk_marks_give(&r->marks, p->mark);
@@ -49,11 +56,6 @@ static void clear_all(struct nk_registry *r)
     }
     tell_settled(r);
     nk_ending_step(r);
-}
-
-static bool nothing_lives(const struct nk_registry *r)
-{
-    return r->orphans_come && nk_reaper_childless(r->cfg.reaper);
 }
 
 static bool is_alive(const struct nk_registry *r, const struct nk_process *p)

@@ -5,11 +5,14 @@
 #include <linux/filter.h>
 #include <linux/magic.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -23,10 +26,12 @@
 #include "base/scope.h"
 #include "process/child.h"
 #include "process/confine.h"
+#include "process/pty.h"
 #include "process/spawn.h"
 
 #define TRIED_MARK 64999 /* any group will do: the last of the default marks */
 #define KILLED 255
+#define ANSWER_MS 1000
 
 /* Children answer with an errno, or 0; a trial's own -errno comes from the clone. */
 static int run(int (*fn)(void *arg), void *arg)
@@ -190,6 +195,77 @@ int nk_trials_peer_creds(const struct nk_creds *as)
     if (conn < 0 || getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return -errno;
     return peer.uid == as->uid && peer.gid == as->gid ? 0 : NK_TRIAL_WRONG;
+}
+
+int nk_trials_terminal(void)
+{
+    nk_auto_fd int master = -1;
+    nk_auto_fd int slave = -1;
+
+    return nk_pty_open(80, 24, NULL, &master, &slave);
+}
+
+struct resized {
+    int master, slave;
+    uint64_t pending;
+};
+
+/* Every signal is blocked here, and one that is blocked waits even if nobody would heed it. */
+static NK_RAW int child_resize(void *arg)
+{
+    struct resized *r = arg;
+    struct winsize size = {.ws_col = 90, .ws_row = 30};
+    long rc = nk_child_call(SYS_setsid, 0, 0, 0, 0);
+
+    if (rc >= 0)
+        rc = nk_child_call(SYS_ioctl, r->slave, TIOCSCTTY, 0, 0);
+    if (rc >= 0)
+        rc = nk_child_call(SYS_ioctl, r->master, TIOCSWINSZ, (long)&size, 0);
+    if (rc >= 0)
+        rc = nk_child_call(SYS_rt_sigpending, (long)&r->pending, sizeof r->pending, 0, 0);
+    return rc < 0 ? (int)-rc : 0;
+}
+
+int nk_trials_terminal_winch(void)
+{
+    struct resized r = {.pending = 0};
+    nk_auto_fd int master = -1;
+    nk_auto_fd int slave = -1;
+    int rc = nk_pty_open(80, 24, NULL, &master, &slave);
+
+    if (rc < 0)
+        return rc;
+    r.master = master;
+    r.slave = slave;
+    rc = run(child_resize, &r);
+    if (rc < 0)
+        return rc;
+    return r.pending & UINT64_C(1) << (SIGWINCH - 1) ? 0 : NK_TRIAL_WRONG;
+}
+
+/* An empty line that is ended by EOF reads as nothing. Where the character means nothing it comes out
+ * with the line after it, so there is something to read either way. */
+int nk_trials_terminal_eof(void)
+{
+    static const char typed[] = "\4x\n";
+    nk_auto_fd int master = -1;
+    nk_auto_fd int slave = -1;
+    struct pollfd ready = {.events = POLLIN};
+    char text[8];
+    ssize_t n;
+    int rc = nk_pty_open(80, 24, NULL, &master, &slave);
+
+    if (rc < 0)
+        return rc;
+    if (write(master, typed, sizeof typed - 1) < 0)
+        return -errno;
+    ready.fd = slave;
+    if (poll(&ready, 1, ANSWER_MS) != 1)
+        return NK_TRIAL_WRONG;
+    n = read(slave, text, sizeof text);
+    if (n < 0)
+        return -errno;
+    return n == 0 ? 0 : NK_TRIAL_WRONG;
 }
 
 /* Our own group in the unified hierarchy: the line "0::PATH". */

@@ -15,6 +15,9 @@
 int nk_trials_seccomp(void);
 int nk_trials_cgroup(void); /* WRONG: there is no unified hierarchy */
 int nk_trials_mark(void);
+int nk_trials_terminal(void);
+int nk_trials_terminal_winch(void);
+int nk_trials_terminal_eof(void);
 /* `as` is not root. */
 int nk_trials_uid_drop(const struct nk_creds *as);
 int nk_trials_thread_ids(const struct nk_creds *as);
