@@ -125,8 +125,10 @@ void nk_problem_headers(struct nk_req *req, const struct nk_err *err)
         add_allow(req, err->value);
     if (err->code == NK_UNAUTHORIZED)
         nk_reply_header(req, "WWW-Authenticate", "Bearer");
-    if (err->code == NK_UPGRADE_REQUIRED)
+    if (err->code == NK_UPGRADE_REQUIRED) {
         nk_reply_header(req, "Upgrade", "websocket");
+        nk_reply_header(req, "Sec-WebSocket-Version", "13");
+    }
 }
 
 static void log_fault(const struct nk_req *req, const struct nk_err *err)

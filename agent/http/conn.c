@@ -125,7 +125,10 @@ static bool tell_half_close(struct nk_conn *c)
 {
     struct nk_req *req = c->req;
 
-    if (!(c->half || c->eof) || req->half_told || !req->half_close_fn || req->upgrade)
+    if (!(c->half || c->eof) || req->half_told || !req->half_close_fn)
+        return false;
+    /* After 101 an end is read like the bytes before it, unless these have to wait. */
+    if (req->upgrade && !req->paused)
         return false;
     req->half_told = true;
     req->half_close_fn(req, req->half_close_ctx);

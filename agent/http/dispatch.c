@@ -5,6 +5,7 @@
 
 #include "http/body.h"
 #include "http/inside.h"
+#include "http/ws_accept.h"
 
 static const struct nk_http_hooks *hooks_of(const struct nk_req *req)
 {
@@ -62,18 +63,6 @@ static int find_row(struct nk_req *req, struct nk_err *out_query_err, int *out_q
     return found;
 }
 
-static int check_upgrade(const struct nk_req *req, struct nk_err *err)
-{
-    if (!req->match.route->websocket)
-        return 0;
-    if (req->head->has_body)
-        return nk_fail(err, NK_BAD_REQUEST, "an upgrade has no body");
-    if (req->head->method == NK_GET && !req->head->http10 && req->head->connection_upgrade &&
-        nk_head_has_token(nk_head_field(req->head, "upgrade", 0), "websocket"))
-        return 0;
-    return nk_fail(err, NK_UPGRADE_REQUIRED, "this is a WebSocket: ask with Upgrade: websocket");
-}
-
 static const char *expectation(const struct nk_req *req)
 {
     return req->head->http10 ? NULL : nk_head_field(req->head, "expect", 0);
@@ -108,7 +97,8 @@ static int judge(struct nk_req *req, struct nk_err *err)
         *err = found < 0 ? row_err : query_err;
         return -1;
     }
-    if (nk_query_check(&req->query, req->match.route, err) < 0 || check_upgrade(req, err) < 0 ||
+    if (nk_query_check(&req->query, req->match.route, err) < 0 ||
+        (req->match.route->websocket && nk_ws_accept_check(req->head, err) < 0) ||
         check_expectation(req, err) < 0)
         return -1;
     return nk_body_check(req, err);
