@@ -147,3 +147,30 @@ const char *const *nk_env_as(const char *const *envp, const char *const *base,
     }
     return list;
 }
+
+const char *const *nk_env_on_terminal(const char *const *envp, struct nk_arena *arena)
+{
+    static const struct {
+        const char *key, *entry;
+    } defaults[] = {
+        {"TERM", "TERM=xterm-256color"},
+        {"COLORTERM", "COLORTERM=truecolor"},
+        {"LANG", "LANG=C.UTF-8"},
+    };
+    size_t given = count_strings(envp);
+    size_t count = given;
+    const char **list = nk_arena_alloc(arena, (count + NK_COUNT(defaults) + 1) * sizeof *list);
+
+    if (!list)
+        return NULL;
+    memcpy(list, envp, count * sizeof *list);
+    for (size_t k = 0; k < NK_COUNT(defaults); k++) {
+        size_t i = 0;
+
+        while (i < given && !sets(list[i], defaults[k].key))
+            i++;
+        if (i == given)
+            list[count++] = defaults[k].entry;
+    }
+    return list;
+}

@@ -1,4 +1,4 @@
-/* /v1/processes: start, list, show, kill, forget. */
+/* /v1/processes: list, show, kill, resize, forget. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,6 +219,27 @@ int nk_api_process_kill(struct nk_req *req, struct nk_err *err)
         read_signal(body, &signo, err) < 0 || nk_json_read_bool(body, "tree", &tree, err) < 0)
         return -1;
     nk_process_signal(p, signo, tree);
+    nk_wire_reply_process(req, 200, p);
+    return 0;
+}
+
+int nk_api_process_resize(struct nk_req *req, struct nk_err *err)
+{
+    static const char *const fields[] = {"cols", "rows"};
+    const struct nk_json *body = nk_req_json(req);
+    struct nk_process *p = nk_read_process(req, err);
+    uint64_t size[2] = {0};
+
+    if (!p || nk_json_only(body, fields, NK_COUNT(fields), err) < 0)
+        return -1;
+    for (size_t i = 0; i < NK_COUNT(fields); i++) {
+        if (nk_json_read_u64(body, fields[i], 1, UINT16_MAX, &size[i], err) < 0)
+            return -1;
+        if (size[i] == 0)
+            return nk_fail(err, NK_BAD_REQUEST, "%s is missing", fields[i]);
+    }
+    if (nk_process_resize(p, (unsigned)size[0], (unsigned)size[1], err) < 0)
+        return -1;
     nk_wire_reply_process(req, 200, p);
     return 0;
 }

@@ -8,8 +8,6 @@
 /* What the contract has and this daemon does not do yet, each by its name. */
 static int check_supported(const struct nk_exec_request *ask, struct nk_err *err)
 {
-    if (ask->cmd.tty)
-        return nk_fail(err, NK_NOT_SUPPORTED, "tty is not supported");
     if (ask->report_files)
         return nk_fail(err, NK_NOT_SUPPORTED, "report_files is not supported");
     return 0;
@@ -68,11 +66,24 @@ static void on_looked_up(struct nk_job *job, bool canceled)
     l->done(l, err.code == NK_OK ? NULL : &err);
 }
 
+static int set_terminal(struct nk_starter *l, struct nk_err *err)
+{
+    const char *const *envp;
+
+    if (!l->ask.cmd.tty)
+        return 0;
+    envp = nk_env_on_terminal(l->ask.cmd.envp, nk_req_arena(l->req));
+    if (!envp)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    l->ask.cmd.envp = envp;
+    return 0;
+}
+
 static int begin(struct nk_starter *l, struct nk_err *err)
 {
     int rc;
 
-    if (check_supported(&l->ask, err) < 0) {
+    if (check_supported(&l->ask, err) < 0 || set_terminal(l, err) < 0) {
         nk_exec_request_fini(&l->ask);
         return -1;
     }
