@@ -93,30 +93,19 @@ static int settle(struct nk_op *op)
 static int enter_dest(struct nk_op *op, const struct nk_walk_entry *e)
 {
     size_t len = e->path_len - strlen(e->name);
-    nk_auto_fd int fd = -1;
-    char *at;
+    int fd;
 
     if (op->dest_at && strlen(op->dest_at) == len && strncmp(op->dest_at, e->path, len) == 0)
         return 0;
-    at = strndup(e->path, len);
-    fd = openat(op->dest_top, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (char *s = at; s && fd >= 0 && *s;) {
-        size_t n = strcspn(s, "/");
-        int next;
-
-        s[n] = '\0';
-        next = openat(fd, s, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        s[n] = '/';
-        (void)close(fd);
-        fd = next;
-        s += n + 1;
-    }
     free(op->dest_at);
-    op->dest_at = at;
-    if (fd < 0 || !at)
-        return at ? -errno : -ENOMEM;
+    op->dest_at = strndup(e->path, len);
+    if (!op->dest_at)
+        return -ENOMEM;
+    fd = nk_place_enter(op->dest_top, e->path, len);
+    if (fd < 0)
+        return fd;
     nk_close_fd(&op->dest_dir);
-    op->dest_dir = nk_take_fd(&fd);
+    op->dest_dir = fd;
     return 0;
 }
 

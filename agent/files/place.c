@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/scope.h"
@@ -132,4 +133,29 @@ int nk_place_chmod_dir(int dir, const char *name, mode_t mode)
         return -errno;
     (void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
     return chmod(proc, mode) < 0 ? -errno : 0;
+}
+
+int nk_place_enter(int dir, const char *path, size_t len)
+{
+    nk_auto_fd int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *end = path + len;
+
+    while (fd >= 0 && path < end) {
+        char name[NK_PLACE_NAME_MAX + 1];
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        size_t n = (size_t)((slash ? slash : end) - path);
+        int next;
+
+        if (n >= sizeof name)
+            return -ENAMETOOLONG;
+        memcpy(name, path, n);
+        name[n] = '\0';
+        path += n + (slash ? 1 : 0);
+        if (n == 0)
+            continue;
+        next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        (void)close(fd);
+        fd = next;
+    }
+    return fd < 0 ? -errno : nk_take_fd(&fd);
 }

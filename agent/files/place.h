@@ -10,6 +10,7 @@
 #define NK_FILES_PLACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -38,6 +39,10 @@ int nk_place_open_file(const struct nk_place *place, struct stat *out, struct nk
 
 /* Makes one folder with exactly these permission bits, whatever the umask. 0, or -errno. */
 int nk_place_mkdir(int dir, const char *name, mode_t mode);
+
+/* A folder below `dir`, by its path (`len` bytes, "" is `dir` itself), through folders only. A
+ * descriptor (O_PATH), or -errno. */
+int nk_place_enter(int dir, const char *path, size_t len);
 
 /* Of a folder that may not even be read; by a descriptor, never through a link. 0, or -errno. */
 int nk_place_chmod_dir(int dir, const char *name, mode_t mode);

@@ -29,26 +29,23 @@ bool nk_temp_is(const char *name)
            strcmp(name + len - (sizeof BEHIND - 1), BEHIND) == 0;
 }
 
-/* Where the kernel cannot rename without replacing: a link to a file fails by itself when the name
- * is taken; for others a look must do. */
-static int settle_by_hand(int dir, const char *temp, const char *name)
+/* A link to a file fails by itself when the name is taken, and shows to a watcher as a new file. Of
+ * a folder there is none: where the kernel cannot rename without replacing, a look must do. */
+static int settle_new(int dir, const char *temp, const char *name)
 {
     struct stat st;
 
     if (linkat(dir, temp, dir, name, 0) == 0)
         return unlinkat(dir, temp, 0) < 0 ? -errno : 0;
-    if (errno == EEXIST || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (errno == EEXIST)
         return -EEXIST;
-    return renameat(dir, temp, dir, name) < 0 ? -errno : 0;
-}
-
-static int settle_new(int dir, const char *temp, const char *name)
-{
     if (renameat2(dir, temp, dir, name, RENAME_NOREPLACE) == 0)
         return 0;
-    if (errno == EINVAL || errno == ENOSYS)
-        return settle_by_hand(dir, temp, name);
-    return -errno;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(dir, temp, dir, name) < 0 ? -errno : 0;
 }
 
 /* What is in the way goes aside for a moment, and takes the temporary name at the end. */

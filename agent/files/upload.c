@@ -124,6 +124,8 @@ static int commit(struct nk_upload *u)
     struct stat st;
     int there = look(u, &st);
     mode_t mode = u->cfg.mode;
+    bool old = false;
+    int rc = -EEXIST;
 
     if (there < 0)
         return -1;
@@ -131,8 +133,13 @@ static int commit(struct nk_upload *u)
         mode = there ? st.st_mode & 0777 : 0644;
     if (fchmod(u->fd, mode) < 0 || close(nk_take_fd(&u->fd)) < 0)
         return fail(u, errno);
-    if (renameat(u->place.dir, u->temp, u->place.dir, u->place.name) < 0)
-        return fail(u, errno);
+    if (!there)
+        rc = nk_temp_settle(u->place.dir, u->temp, u->place.name, false, &old);
+    /* When another one was faster, the last one counts. */
+    if (rc == -EEXIST)
+        rc = renameat(u->place.dir, u->temp, u->place.dir, u->place.name) < 0 ? -errno : 0;
+    if (rc < 0)
+        return fail(u, -rc);
     u->opened = false;
     u->created = !there;
     return nk_entry_at(&u->entry, &u->place, &u->owners, &u->err);
