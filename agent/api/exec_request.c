@@ -183,21 +183,49 @@ static int read_name(const struct nk_json *object, struct nk_command *cmd, struc
     return 0;
 }
 
-static int read_process_fields(const struct nk_json *object, const struct nk_api_settings *set,
-                               struct nk_command *cmd, struct nk_err *err)
+static int read_terminal(const struct nk_json *object, struct nk_command *cmd, struct nk_err *err)
 {
-    uint64_t cols = 80, rows = 24, log_bytes = set->log_bytes;
-    uint64_t log_max = set->log_total > set->log_bytes ? set->log_total : set->log_bytes;
+    uint64_t cols = 80, rows = 24;
 
-    if (read_name(object, cmd, err) < 0 || nk_json_read_bool(object, "tty", &cmd->tty, err) < 0 ||
+    if (nk_json_read_bool(object, "tty", &cmd->tty, err) < 0 ||
         nk_json_read_u64(object, "cols", 1, 65535, &cols, err) < 0 ||
-        nk_json_read_u64(object, "rows", 1, 65535, &rows, err) < 0 ||
-        nk_json_read_u64(object, "log_bytes", 1, log_max, &log_bytes, err) < 0)
+        nk_json_read_u64(object, "rows", 1, 65535, &rows, err) < 0)
         return -1;
     cmd->cols = (unsigned)cols;
     cmd->rows = (unsigned)rows;
+    return 0;
+}
+
+static int read_process_fields(const struct nk_json *object, const struct nk_api_settings *set,
+                               struct nk_command *cmd, struct nk_err *err)
+{
+    uint64_t log_bytes = set->log_bytes;
+    uint64_t log_max = set->log_total > set->log_bytes ? set->log_total : set->log_bytes;
+
+    if (read_name(object, cmd, err) < 0 || read_terminal(object, cmd, err) < 0 ||
+        nk_json_read_u64(object, "log_bytes", 1, log_max, &log_bytes, err) < 0)
+        return -1;
     cmd->log_bytes = (size_t)log_bytes;
     return 0;
+}
+
+/* A session's input is always open, and its message says what it is. */
+static int read_session_fields(const struct nk_json *object, struct nk_exec_request *ask,
+                               struct nk_err *err)
+{
+    ask->cmd.stdin_open = true;
+    if (nk_json_read_bool(object, "binary", &ask->binary, err) < 0)
+        return -1;
+    return read_terminal(object, &ask->cmd, err);
+}
+
+static int read_own_fields(const struct nk_json *object, enum nk_exec_kind kind,
+                           const struct nk_api_settings *set, struct nk_exec_request *ask,
+                           struct nk_err *err)
+{
+    if (kind == NK_EXEC_PROCESS)
+        return read_process_fields(object, set, &ask->cmd, err);
+    return kind == NK_EXEC_SESSION ? read_session_fields(object, ask, err) : 0;
 }
 
 static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask, struct nk_err *err)
@@ -209,25 +237,36 @@ static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask,
     return 0;
 }
 
-/* The last count names are those of processes only. */
-#define PROCESS_FIELDS 5
+#define COMMON_FIELDS                                                                              \
+    "command", "stdin", "stdin_base64", "stdin_open", "timeout", "env", "cwd", "user",             \
+        "report_files", "max_output", "detach"
+#define FIELDS_MAX 16
+
+static const char *const fields_of[][FIELDS_MAX] = {
+    [NK_EXEC_WHOLE] = {COMMON_FIELDS},
+    [NK_EXEC_STREAM] = {COMMON_FIELDS},
+    [NK_EXEC_PROCESS] = {COMMON_FIELDS, "name", "tty", "cols", "rows", "log_bytes"},
+    [NK_EXEC_SESSION] = {COMMON_FIELDS, "type", "binary", "tty", "cols", "rows"},
+};
+
+static int check_fields(const struct nk_json *object, enum nk_exec_kind kind, struct nk_err *err)
+{
+    const char *const *names = fields_of[kind];
+    size_t count = 0;
+
+    while (count < FIELDS_MAX && names[count])
+        count++;
+    return nk_json_only(object, names, count, err);
+}
 
 int nk_exec_request_read(const struct nk_json *object, enum nk_exec_kind kind,
                          const struct nk_api_settings *set, struct nk_arena *arena,
                          struct nk_exec_request *out, struct nk_err *err)
 {
-    static const char *const names[] = {
-        "command", "stdin", "stdin_base64", "stdin_open", "timeout", "env",
-        "cwd",     "user",  "report_files", "max_output", "detach",  "name",
-        "tty",     "cols",  "rows",         "log_bytes",
-    };
-    size_t count = NK_COUNT(names) - (kind == NK_EXEC_PROCESS ? 0 : PROCESS_FIELDS);
     struct nk_exec_request ask = {0};
 
-    if (nk_json_only(object, names, count, err) < 0 ||
-        read_fields(object, set, arena, &ask, err) < 0 || check_kind(kind, &ask, err) < 0)
-        return -1;
-    if (kind == NK_EXEC_PROCESS && read_process_fields(object, set, &ask.cmd, err) < 0)
+    if (check_fields(object, kind, err) < 0 || read_fields(object, set, arena, &ask, err) < 0 ||
+        check_kind(kind, &ask, err) < 0 || read_own_fields(object, kind, set, &ask, err) < 0)
         return -1;
     if (nk_json_read_bytes(object, "stdin", &ask.stdin_data, &ask.cmd.stdin_len,
                            &ask.cmd.stdin_given, err) < 0)

@@ -21,6 +21,7 @@ enum nk_exec_kind {
     NK_EXEC_WHOLE,   /* one answer at the end */
     NK_EXEC_STREAM,  /* stdin may stay open */
     NK_EXEC_PROCESS, /* also name, terminal, log size */
+    NK_EXEC_SESSION, /* the first message of a WebSocket: also terminal, binary output */
 };
 
 struct nk_exec_request {
@@ -29,6 +30,7 @@ struct nk_exec_request {
     const char *user;      /* borrowed: one of --allow-user, as spelled there; NULL: the default */
     bool detach;
     bool report_files;
+    bool binary; /* output as binary messages */
 };
 
 /* From the object of the contract. 0, or -1 with what is wrong; fini is needed after 0 only. */

@@ -1,6 +1,5 @@
 /* /v1/processes: list, show, kill, resize, forget. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -11,7 +10,6 @@
 #include "base/json.h"
 #include "http/reply.h"
 #include "http/request.h"
-#include "process/signals.h"
 
 #define WAIT_MAX_MS 60000
 
@@ -185,28 +183,6 @@ int nk_api_process_show(struct nk_req *req, struct nk_err *err)
     return 0;
 }
 
-static int read_signal(const struct nk_json *object, int *out, struct nk_err *err)
-{
-    const struct nk_json *v = nk_json_get(object, "signal");
-    char number[16];
-    const char *name;
-
-    if (!v)
-        return 0;
-    if (nk_json_type(v) == NK_JSON_NUMBER) {
-        double d = nk_json_num(v);
-
-        (void)snprintf(number, sizeof number, "%d", d >= 1 && d <= 64 ? (int)d : -1);
-        name = d == (int)(d >= 1 && d <= 64 ? d : 0) ? number : "";
-    } else {
-        name = nk_json_str(v);
-    }
-    *out = name ? nk_signals_number(name) : -1;
-    if (*out > 0)
-        return 0;
-    return nk_fail(err, NK_BAD_SIGNAL, "signal must be a name or a number of one, such as TERM");
-}
-
 int nk_api_process_kill(struct nk_req *req, struct nk_err *err)
 {
     static const char *const fields[] = {"signal", "tree"};
@@ -216,7 +192,7 @@ int nk_api_process_kill(struct nk_req *req, struct nk_err *err)
     bool tree = true;
 
     if (!p || nk_json_only(body, fields, NK_COUNT(fields), err) < 0 ||
-        read_signal(body, &signo, err) < 0 || nk_json_read_bool(body, "tree", &tree, err) < 0)
+        nk_read_signal(body, &signo, err) < 0 || nk_json_read_bool(body, "tree", &tree, err) < 0)
         return -1;
     nk_process_signal(p, signo, tree);
     nk_wire_reply_process(req, 200, p);

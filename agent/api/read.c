@@ -1,11 +1,14 @@
 #include "api/read.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "base/json.h"
 #include "http/request.h"
 #include "process/registry.h"
+#include "process/signals.h"
 
 struct nk_process *nk_read_process(struct nk_req *req, struct nk_err *err)
 {
@@ -55,4 +58,26 @@ int nk_read_offset(const struct nk_process *p, uint64_t pos, struct nk_err *err)
                   (unsigned long long)pos, (unsigned long long)p->log.start);
     err->value = p->log.start;
     return -1;
+}
+
+int nk_read_signal(const struct nk_json *object, int *out, struct nk_err *err)
+{
+    const struct nk_json *v = nk_json_get(object, "signal");
+    char number[16];
+    const char *name;
+
+    if (!v)
+        return 0;
+    if (nk_json_type(v) == NK_JSON_NUMBER) {
+        double d = nk_json_num(v);
+
+        (void)snprintf(number, sizeof number, "%d", d >= 1 && d <= 64 ? (int)d : -1);
+        name = d == (int)(d >= 1 && d <= 64 ? d : 0) ? number : "";
+    } else {
+        name = nk_json_str(v);
+    }
+    *out = name ? nk_signals_number(name) : -1;
+    if (*out > 0)
+        return 0;
+    return nk_fail(err, NK_BAD_SIGNAL, "signal must be a name or a number of one, such as TERM");
 }

@@ -120,20 +120,25 @@ static int start_first(struct nk_starter *l, const struct nk_json *object, struc
     return begin(l, err);
 }
 
+static int prepare(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
+{
+    l->api = nk_req_app(req);
+    l->req = req;
+    if (!l->api->kernel->complete)
+        return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
+    return 0;
+}
+
 int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
 {
     const struct nk_json *object = nk_req_json(req);
     enum nk_key_claim claim;
 
-    l->api = nk_req_app(req);
-    l->req = req;
     l->use.ready = on_ready;
     if (!object)
         return nk_fail(err, NK_NOT_SUPPORTED,
                        "attachments (multipart/form-data) are not supported");
-    if (!l->api->kernel->complete)
-        return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
-    if (nk_keys_claim(l->api->keys, req, &l->use, &claim, err) < 0)
+    if (prepare(l, req, err) < 0 || nk_keys_claim(l->api->keys, req, &l->use, &claim, err) < 0)
         return -1;
     l->survives = claim != NK_KEY_NONE;
     l->repeat = claim == NK_KEY_REPEAT;
@@ -141,6 +146,12 @@ int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
         return 0;
     nk_keys_drop(&l->use, err);
     return -1;
+}
+
+int nk_starter_run_late(struct nk_starter *l, struct nk_req *req, const struct nk_json *object,
+                        struct nk_err *err)
+{
+    return prepare(l, req, err) < 0 ? -1 : start_first(l, object, err);
 }
 
 bool nk_starter_drop(struct nk_starter *l)

@@ -18,6 +18,7 @@
 #include "process/process.h"
 
 struct nk_api;
+struct nk_json;
 struct nk_req;
 
 struct nk_starter {
@@ -46,6 +47,10 @@ struct nk_starter {
 /* Reads the request and starts. 0: the watcher, `done` or `joined` will hear; -1 with err: nothing
  * was started and nothing will be heard. */
 int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err);
+/* The same for an object that came later than the request, and without a key; `object` must stay
+ * until the watcher or `done` has heard. */
+int nk_starter_run_late(struct nk_starter *l, struct nk_req *req, const struct nk_json *object,
+                        struct nk_err *err);
 
 /* The request is over. True: the struct may be freed; false: only once `done` was called. */
 bool nk_starter_drop(struct nk_starter *l);
