@@ -14,6 +14,8 @@
 
 /* Reads in one event before others get their turn. */
 #define READ_ROUNDS 4
+/* Events of one connection before others get their turn: many small requests fit into one read. */
+#define STEP_ROUNDS 512
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -213,10 +215,12 @@ void nk_conn_step(struct nk_conn *c)
     if (c->stepping || c->closed)
         return;
     c->stepping = true;
-    while (more && !c->closed && !c->doomed) {
+    for (int i = 0; more && i < STEP_ROUNDS && !c->closed && !c->doomed; i++) {
         nk_list_remove(&c->due);
         more = advance(c);
     }
+    if (more)
+        nk_conn_touch(c);
     c->stepping = false;
     settle(c);
 }

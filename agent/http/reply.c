@@ -27,6 +27,9 @@ static bool begin(struct nk_req *req, int status)
 void nk_reply_header(struct nk_req *req, const char *name, const char *value)
 {
     assert(!strpbrk(value, "\r\n"));
+    /* Rather no answer than one that says what another wrote. */
+    if (strpbrk(value, "\r\n"))
+        req->extra.failed = true;
     nk_buf_add_str(&req->extra, name);
     nk_buf_add(&req->extra, ": ", 2);
     nk_buf_add_str(&req->extra, value);

@@ -139,7 +139,8 @@ static void a_file_survives(void **state)
 static void an_upgrade_survives(void **state)
 {
     (void)state;
-    check("GET /ws" HOST "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    check("GET /ws" HOST "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+          "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
 }
 
 static void pipelined_requests_survive(void **state)

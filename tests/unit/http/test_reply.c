@@ -299,8 +299,10 @@ static void after_an_upgrade_bytes_go_both_ways(void **state)
     (void)state;
     toy_start(&t);
     t.source.dry = true;
-    toy_say(&t,
-            "GET /ws" HOST "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\r\nfirst");
+    toy_say(
+        &t,
+        "GET /ws" HOST "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nfirst");
     toy_expect(&t, "\r\n\r\n");
     assert_non_null(toy_find(&t, "HTTP/1.1 101 Switching Protocols\r\n"));
     assert_non_null(toy_find(&t, "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
