@@ -105,6 +105,7 @@ def parse_sse(text):
             assert name not in fields, f"{name} twice in one event"
             fields[name] = value
         if fields:
-            assert set(fields) == {"event", "id", "data"}, fields
-            events.append((fields["event"], int(fields["id"]), json.loads(fields["data"])))
+            assert {"event", "data"} <= set(fields) <= {"event", "id", "data"}, fields
+            at = int(fields["id"]) if "id" in fields else None
+            events.append((fields["event"], at, json.loads(fields["data"])))
     return events
