@@ -38,7 +38,7 @@ static int read_text(struct fixture *f, const char *text)
 {
     *f = (struct fixture){0};
     assert_int_equal(nk_json_parse(text, strlen(text), &f->doc, &f->err), 0);
-    return nk_exec_request_read(f->doc, &settings, &f->arena, &f->ask, &f->err);
+    return nk_exec_request_read(f->doc, NK_EXEC_STREAM, &settings, &f->arena, &f->ask, &f->err);
 }
 
 static void done(struct fixture *f)
