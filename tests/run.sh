@@ -24,11 +24,12 @@ budget() {
     esac
 }
 
+# build PRESET [TARGET]: what went wrong is printed, first to last.
 build() {
-    [ -e "build/$1/build.ninja" ] || cmake --preset "$1" >"$results/$1-configure.log" ||
+    [ -e "build/$1/build.ninja" ] || cmake --preset "$1" >"$results/$1-configure.log" 2>&1 ||
         { cat "$results/$1-configure.log" && return 1; }
-    cmake --build --preset "$1" >"$results/$1-build.log" ||
-        { tail -40 "$results/$1-build.log" && return 1; }
+    cmake --build --preset "$1" --target "${2:-all}" >"$results/$1-build.log" 2>&1 ||
+        { grep -vE '^\[[0-9]+/[0-9]+\] |^/usr/bin/' "$results/$1-build.log" && return 1; }
 }
 
 # run_ctest PRESET LABEL: no test at all is a failure.
@@ -81,7 +82,7 @@ stage_fallback() {
 }
 
 stage_fuzz() {
-    build fuzz || return 1
+    build fuzz fuzz_all || return 1
     bad=0
     count=0
     for target in build/fuzz/tests/fuzz_*; do
