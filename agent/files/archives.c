@@ -43,7 +43,8 @@ struct nk_archive {
     bool starting;
     bool running; /* not reaped */
     bool ready;
-    bool over;
+    bool told;   /* the worker has said its last word, and is heard no more */
+    bool over;   /* and it is gone, or was given up */
     bool ended;  /* no more will be written */
     bool hungry; /* packing: somebody waits for bytes */
     bool closed; /* the owner has left */
@@ -130,7 +131,7 @@ static void moved(struct nk_archive *a)
 
 static bool waits_for_worker(const struct nk_archive *a)
 {
-    if (a->over || !a->ready)
+    if (a->over || a->told || !a->ready)
         return !a->over;
     return a->packing ? a->hungry : a->ended || nk_buf_left(&a->pending) > 0;
 }
@@ -138,13 +139,14 @@ static bool waits_for_worker(const struct nk_archive *a)
 static void on_timer(uv_timer_t *timer)
 {
     struct nk_archive *a = timer->data;
+    uint64_t still_ms = nk_clock_mono_ms() - a->moved_ms;
 
     if (a->closed)
         kill_worker(a);
-    else if (waits_for_worker(a) && nk_clock_mono_ms() - a->moved_ms >= NK_ARCHIVE_STALL_MS)
-        fail(a, NK_INTERNAL, "did not go on and was ended");
     else if (!waits_for_worker(a))
         moved(a);
+    else if (still_ms >= (a->told ? NK_ARCHIVE_LEAVE_MS : NK_ARCHIVE_STALL_MS))
+        fail(a, NK_INTERNAL, "did not go on and was ended");
 }
 
 /* Everything that is there, without waiting. False: the pipe is at its end or broken. */
@@ -166,9 +168,10 @@ static void take_notes(struct nk_archive *a)
     enum nk_archive_said said = NK_ARCHIVE_SAID_NOTHING;
 
     moved(a);
-    while (!a->over && !a->closed && (said = nk_archive_note_take(&a->notes, &a->last)) > 0) {
+    while (!a->over && !a->told && !a->closed &&
+           (said = nk_archive_note_take(&a->notes, &a->last)) > 0) {
         if (said == NK_ARCHIVE_SAID_END)
-            finish(a);
+            a->told = true;
         else if (!a->ready) {
             a->ready = true;
             a->events.ready(a->events.ctx);
@@ -194,7 +197,9 @@ static void on_reaped(struct nk_reaper_watch *w, int wait_status, const struct r
     (void)usage;
     a->running = false;
     take_notes(a);
-    if (!a->over)
+    if (a->told)
+        finish(a);
+    else
         fail(a, NK_INTERNAL,
              WIFSIGNALED(wait_status) ? "was ended by a signal" : "ended without a word");
     if (a->closed)

@@ -23,7 +23,7 @@
 #include "files/tar_result.h"
 
 #define NK_ARCHIVE_STALL_MS 120000
-#define NK_ARCHIVE_LEAVE_MS 10000 /* for a worker whose client has left to tidy up */
+#define NK_ARCHIVE_LEAVE_MS 10000 /* for a worker to end: it is done, or its client has left */
 #define NK_ARCHIVE_MAX 16         /* workers at a time; above: NK_BUSY */
 
 struct nk_spawner;
