@@ -79,6 +79,25 @@ static void a_tcp_client_is_served(void **state)
     toy_stop(&t);
 }
 
+static void an_ipv6_address_stands_in_brackets(void **state)
+{
+    struct toy t;
+    unsigned port = 0;
+    struct nk_err err = {0};
+
+    (void)state;
+    toy_init(&t);
+    toy_open(&t);
+    if (nk_server_listen_tcp(t.server, "[::1]:0", &port, &err) < 0) {
+        toy_stop(&t);
+        if (err.sys == EAFNOSUPPORT || err.sys == EADDRNOTAVAIL)
+            skip(); /* a machine without IPv6 */
+        fail_msg("%s", err.msg);
+    }
+    assert_true(port > 0);
+    toy_stop(&t);
+}
+
 static void what_is_no_numeric_address_is_refused(void **state)
 {
     static const char *const bad[] = {"localhost:80", "127.0.0.1",    "127.0.0.1:",   ":80",
@@ -389,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tcp_client_is_served),
+        cmocka_unit_test(an_ipv6_address_stands_in_brackets),
         cmocka_unit_test(what_is_no_numeric_address_is_refused),
         cmocka_unit_test(a_port_in_use_is_an_error),
         cmocka_unit_test(a_reset_by_a_half_closed_tcp_client_ends_its_request),

@@ -212,6 +212,44 @@ static void a_closing_server_cuts_what_runs(void **state)
     toy_stop(&t);
 }
 
+static void a_server_may_be_closed_by_a_handler(void **state)
+{
+    struct toy t;
+
+    (void)state;
+    toy_start(&t);
+    toy_say(&t, GET("/end") GET("/hello"));
+    toy_turn(&t);
+    assert_null(t.server);
+    assert_int_equal(t.closed, 1);
+    assert_int_equal(t.handled, 1);
+    toy_expect_end(&t);
+    toy_stop(&t);
+}
+
+static void many_requests_in_one_read_are_all_answered(void **state)
+{
+    static const char request[] = GET("/names/a");
+    char text[1000 * (sizeof request - 1)];
+    struct toy t;
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = request[i % (sizeof request - 1)];
+    toy_start(&t);
+    toy_send(&t, text, sizeof text);
+    toy_begin_wait(&t);
+    while (count < 1000 && !t.late) {
+        uv_run(&t.loop, UV_RUN_NOWAIT);
+        toy_read(&t);
+        count = toy_count(&t, "\r\n\r\na");
+    }
+    toy_end_wait(&t);
+    assert_int_equal(count, 1000);
+    toy_stop(&t);
+}
+
 static void on_drained(void *ctx)
 {
     ((struct toy *)ctx)->drained = true;
@@ -294,6 +332,8 @@ int main(void)
         cmocka_unit_test(parameters_come_decoded),
         cmocka_unit_test(an_old_client_gets_an_answer_that_it_can_read),
         cmocka_unit_test(a_closing_server_cuts_what_runs),
+        cmocka_unit_test(a_server_may_be_closed_by_a_handler),
+        cmocka_unit_test(many_requests_in_one_read_are_all_answered),
         cmocka_unit_test(draining_closes_the_idle_and_lets_the_busy_finish),
         cmocka_unit_test(a_server_without_connections_is_drained_at_once),
         cmocka_unit_test(nothing_wakes_an_idle_loop),

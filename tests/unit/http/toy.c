@@ -110,6 +110,18 @@ static int toy_later(struct nk_req *req, struct nk_err *err)
     return 0;
 }
 
+static int toy_end(struct nk_req *req, struct nk_err *err)
+{
+    struct toy *t = toy_of(req);
+
+    (void)err;
+    t->handled++;
+    nk_req_on_close(req, toy_on_close, t);
+    nk_server_close(&t->server);
+    nk_reply_bytes(req, 200, NULL, "end", 3);
+    return 0;
+}
+
 static enum nk_pull toy_pull(struct nk_source *src, struct nk_buf *out, size_t room)
 {
     struct toy_source *s = (struct toy_source *)src;
@@ -209,7 +221,8 @@ static const struct nk_route toy_routes[] = {
     {"POST", "/exec", "execUpload", toy_upload, .body = NK_BODY_EXEC},
     {"POST", "/v1/exec", "exec", toy_hello, .body = NK_BODY_EXEC},
     {"GET", "/v1/exec/ws", "execWs", toy_ws, .websocket = 1},
-    {"GET", "/later", "later", toy_later},
+    {"GET", "/end", "end", toy_end},
+    {"GET", "/later", "later", toy_later, .query = {"n", "flag"}},
     {"GET", "/stream", "stream", toy_stream, .query = {"size", "fixed"}},
     {"GET", "/file", "file", toy_file, .query = {"size", "shown"}},
     {"GET", "/ws", "ws", toy_ws, .websocket = 1},
