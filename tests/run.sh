@@ -85,6 +85,7 @@ stage_fuzz() {
     build fuzz fuzz_all || return 1
     bad=0
     count=0
+    cases=
     for target in build/fuzz/tests/fuzz_*; do
         [ -f "$target" ] && [ -x "$target" ] || continue
         name=$(basename "$target")
@@ -98,12 +99,15 @@ stage_fuzz() {
             >"$results/$name.log" 2>&1; then
             echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$results/$name.log") runs"
             count=$((count + 1))
+            cases="$cases<testcase name='$name'/>"
         else
             tail -60 "$results/$name.log"
             echo "$name: FAILED"
             bad=$((bad + 1))
+            cases="$cases<testcase name='$name'><failure/></testcase>"
         fi
     done
+    echo "<testsuite>$cases</testsuite>" >"$results/fuzz.xml"
     echo "fuzz: $count passed, $bad failed"
     [ "$bad" = 0 ] && [ "$count" -gt 0 ]
 }
