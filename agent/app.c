@@ -12,6 +12,7 @@
 
 #include "api/api.h"
 #include "api/keys.h"
+#include "app_loop.h"
 #include "app_setup.h"
 #include "base/clock.h"
 #include "base/job.h"
@@ -36,6 +37,7 @@ struct probe_job {
 struct app {
     const struct nk_config *cfg; /* borrowed: outlives the app */
     uv_loop_t loop;
+    struct nk_app_loop loop_size;
     struct nk_user user;
     struct nk_kernel kernel;
     struct nk_filter filter;
@@ -432,6 +434,7 @@ static int start(struct app *a, struct nk_err *err)
     nk_confine_daemon();
     block_signals();
     nk_probe_quick(&a->kernel, a->cfg->without);
+    nk_app_loop_size(&a->loop_size, &a->loop);
     rc = open_handles(a);
     if (rc == 0)
         rc = open_processes(a);
