@@ -32,6 +32,10 @@ static void on_settled(struct nk_settle *settle)
 {
     struct nk_look *look = NK_CONTAINER_OF(settle, struct nk_look, settle);
 
+    if (!look->wanted(look)) {
+        look->done(look);
+        return;
+    }
     look->busy = true;
     look->job = (struct nk_job){.work = find_ports, .done = on_found};
     if (geteuid() == 0)

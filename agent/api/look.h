@@ -22,6 +22,8 @@ struct nk_api;
 
 struct nk_look {
     void (*done)(struct nk_look *look);
+    /* Once the trees are known: whether ports are of interest (something may listen). */
+    bool (*wanted)(const struct nk_look *look);
     struct nk_api *api; /* borrowed: outlives every request */
     struct nk_settle settle;
     struct nk_job job;

@@ -80,6 +80,19 @@ static void on_looked(struct nk_look *look)
     nk_wire_reply(v->req, 200, &body);
 }
 
+static bool may_listen(const struct nk_process *p)
+{
+    return p->state == NK_PROC_RUNNING || p->tree;
+}
+
+/* In a list every record may; the one that is shown is asked. */
+static bool is_wanted(const struct nk_look *look)
+{
+    const struct view *v = NK_CONTAINER_OF(look, const struct view, look);
+
+    return !v->watcher.process || may_listen(v->watcher.process);
+}
+
 static void look(struct view *v)
 {
     if (v->looking)
@@ -136,6 +149,7 @@ static struct view *new_view(struct nk_req *req, struct nk_err *err)
     }
     v->req = req;
     v->look.done = on_looked;
+    v->look.wanted = is_wanted;
     nk_req_on_close(req, on_close, v);
     return v;
 }

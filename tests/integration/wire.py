@@ -345,11 +345,20 @@ def _dumps(value):
     return json.dumps(value).encode()
 
 
+def _tried(sock, path):
+    """A full queue is EAGAIN on a Unix socket; TCP would wait."""
+    try:
+        sock.connect(str(path))
+        return True
+    except BlockingIOError:
+        return False
+
+
 def connect_unix(path, **kw):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(10 * PATIENCE)
     try:
-        sock.connect(str(path))
+        wait_until(lambda: _tried(sock, path), 30, "a place in the queue of the socket")
     except BaseException:
         sock.close()
         raise
