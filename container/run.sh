@@ -11,10 +11,12 @@
 # The system is read-only; /workspace /output /tmp /home/sandbox and /run/nookd are the sandbox's own
 # and go with it. The network is the machine's: the endpoint listens on loopback only.
 set -eu
+given_binary=${NOOK_BINARY:+$(realpath "$NOOK_BINARY")}
+given_box=${NOOK_SANDBOX:+$(realpath -m "$NOOK_SANDBOX")}
 cd "$(dirname "$0")/.."
 root=$(pwd)
 port=${NOOK_PORT:-8099}
-box=${NOOK_SANDBOX:-$root/build/sandbox}
+box=${given_box:-$root/build/sandbox}
 token=$box/run/token
 
 say() {
@@ -150,8 +152,8 @@ case ${1-} in
 esac
 
 [ "$(id -u)" = 0 ] || fail "making a sandbox with a user of its own takes root"
-if [ -n "${NOOK_BINARY-}" ]; then
-    binary=$NOOK_BINARY
+if [ -n "$given_binary" ]; then
+    binary=$given_binary
 else
     build run
     binary=$root/build/$preset/nookd
