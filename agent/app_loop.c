@@ -7,6 +7,7 @@
 
 #include "base/scope.h"
 
+/* How many entries the table is to have. */
 static int raise_limit(void)
 {
     struct rlimit limit;
@@ -15,7 +16,7 @@ static int raise_limit(void)
         return 0;
     limit.rlim_cur = limit.rlim_max < NK_APP_LOOP_FDS ? limit.rlim_max : NK_APP_LOOP_FDS;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return (int)limit.rlim_cur;
+    return limit.rlim_cur < NK_APP_LOOP_TABLE ? (int)limit.rlim_cur : NK_APP_LOOP_TABLE;
 }
 
 static void on_event(uv_poll_t *handle, int status, int events)
@@ -27,10 +28,10 @@ static void on_event(uv_poll_t *handle, int status, int events)
 
 void nk_app_loop_size(struct nk_app_loop *l, uv_loop_t *loop)
 {
-    int limit = raise_limit();
+    int entries = raise_limit();
     nk_auto_fd int fd = eventfd(0, EFD_CLOEXEC);
 
-    l->fd = fd < 0 || limit < 64 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, limit - 1);
+    l->fd = fd < 0 || entries < 64 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, entries - 1);
     if (l->fd < 0)
         return;
     if (uv_poll_init(loop, &l->poll, l->fd) == 0) {

@@ -9,15 +9,16 @@
 
 #include <uv.h>
 
-#define NK_APP_LOOP_FDS 4096 /* 32 KiB of table; far above what a sandbox uses */
+#define NK_APP_LOOP_TABLE 4096 /* 32 KiB, made at the start; more than a sandbox uses */
+#define NK_APP_LOOP_FDS 16384  /* our own limit of descriptors, where the hard one allows it */
 
 struct nk_app_loop {
     uv_poll_t poll; /* closed before nk_app_loop_init returns, its memory is needed for one turn */
     int fd;
 };
 
-/* Raises our own soft limit of descriptors to what the table has, as far as the hard one allows,
- * then grows the table. Best effort: the limits stay as they were where it fails. */
+/* Raises our own soft limit of descriptors, then grows the table. Best effort: both stay as they
+ * were where it fails. */
 void nk_app_loop_size(struct nk_app_loop *l, uv_loop_t *loop);
 
 #endif

@@ -218,5 +218,5 @@ void nk_outlog_shrink(struct nk_outlog *log)
 
 size_t nk_outlog_memory(const struct nk_outlog *log)
 {
-    return log->size + (log->marks ? log->size / 8 : 0);
+    return log->size;
 }

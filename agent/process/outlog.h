@@ -52,6 +52,6 @@ bool nk_outlog_at(const struct nk_outlog *log, uint64_t pos, size_t max, struct 
 
 void nk_outlog_drop(struct nk_outlog *log);   /* forgets all bytes, keeps the offsets */
 void nk_outlog_shrink(struct nk_outlog *log); /* gives back what an ended log does not need */
-size_t nk_outlog_memory(const struct nk_outlog *log);
+size_t nk_outlog_memory(const struct nk_outlog *log); /* of the bytes; marks are an eighth on top */
 
 #endif

@@ -113,8 +113,9 @@ class Connection:
 
     def _ready(self, end, write=False):
         left = max(0, end - time.monotonic())
-        sets = ([], [self.sock], []) if write else ([self.sock], [], [])
-        return any(select.select(*sets, left))
+        poll = select.poll()
+        poll.register(self.sock, select.POLLOUT if write else select.POLLIN)
+        return bool(poll.poll(left * 1000))
 
     def send(self, data):
         """All of it, or an AssertionError at the deadline."""
