@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "cli/cmd_call.h"
+#include "cli/cmd_cp.h"
 #include "cli/cmd_exec.h"
 #include "cli/cmd_health.h"
 #include "cli/cmd_kill.h"
@@ -20,6 +21,7 @@ static const struct nk_verb verbs[] = {
     {"ps", "list processes", nk_cmd_ps_help, nk_cmd_ps},
     {"logs", "print what a process wrote, and follow it", nk_cmd_logs_help, nk_cmd_logs},
     {"kill", "send a signal to a process", nk_cmd_kill_help, nk_cmd_kill},
+    {"cp", "copy files into the sandbox and out of it", nk_cmd_cp_help, nk_cmd_cp},
     {"call", "make one raw call of the API", nk_cmd_call_help, nk_cmd_call},
     {"health", "ask whether the daemon is well", nk_cmd_health_help, nk_cmd_health},
 };
