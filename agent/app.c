@@ -12,6 +12,7 @@
 
 #include "api/api.h"
 #include "api/keys.h"
+#include "api/tickets.h"
 #include "app_loop.h"
 #include "app_setup.h"
 #include "base/clock.h"
@@ -48,6 +49,7 @@ struct app {
     struct nk_spawner *spawner;
     struct nk_registry *registry;
     struct nk_keys *keys;
+    struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_roots *roots;
     struct nk_server *server;
@@ -275,6 +277,8 @@ static int open_processes(struct app *a)
             &(struct nk_archives_config){
                 .loop = &a->loop, .spawner = a->spawner, .reaper = a->reaper, .fsize = cfg->fsize},
             &a->archives);
+    if (res == 0)
+        res = nk_tickets_new(&a->tickets);
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
@@ -338,6 +342,7 @@ static void fill_api(struct app *a)
     api->jobs = a->jobs;
     api->processes = a->registry;
     api->keys = a->keys;
+    api->tickets = a->tickets;
     api->archives = a->archives;
     api->roots = a->roots;
     api->files_as = files_as(a);
@@ -483,6 +488,7 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
         (void)uv_run(&a->loop, UV_RUN_DEFAULT);
         nk_roots_free(a->roots);
         nk_jobs_free(a->jobs);
+        nk_tickets_free(a->tickets);
         (void)uv_loop_close(&a->loop);
     }
     nk_app_setup_free_env(a->env);

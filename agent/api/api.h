@@ -27,6 +27,7 @@ struct nk_reaper;
 struct nk_registry;
 struct nk_roots;
 struct nk_spawner;
+struct nk_tickets;
 struct nk_api;
 
 /* Values of the options, as far as handlers need them. Strings are borrowed from the config. */
@@ -55,6 +56,7 @@ struct nk_api {
     struct nk_jobs *jobs;
     struct nk_registry *processes;
     struct nk_keys *keys;
+    struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;

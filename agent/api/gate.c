@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "api/api.h"
+#include "api/tickets.h"
 #include "http/reply.h"
 #include "http/request.h"
 
@@ -57,6 +58,23 @@ static int check_token(const struct nk_req *req, const struct nk_api *api, struc
         return nk_fail(err, NK_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
     if (!nk_secret_equal(&api->token, token, strlen(token)))
         return nk_fail(err, NK_UNAUTHORIZED, "the token is not the one of this sandbox");
+    return 0;
+}
+
+/* One that is given is judged, wherever the request comes from: it says for whom it is. */
+static int check_access(struct nk_req *req, const struct nk_api *api, struct nk_err *err)
+{
+    const struct nk_route *route = nk_req_route(req);
+    const char *ticket = NULL;
+    void *identity;
+
+    if (route && route->auth == NK_AUTH_WS_TICKET)
+        ticket = nk_req_query(req, "token");
+    if (!ticket)
+        return check_token(req, api, err);
+    if (nk_tickets_take(api->tickets, ticket, &identity) < 0)
+        return nk_fail(err, NK_UNAUTHORIZED, "this token was used, is too old, or never was one");
+    nk_req_set_identity(req, identity);
     return 0;
 }
 
@@ -220,7 +238,7 @@ int nk_gate_check(struct nk_req *req, struct nk_err *err)
     if (origin)
         add_cors(req, origin);
     /* A preflight carries no token by design. */
-    if (!preflight && check_token(req, api, err) < 0)
+    if (!preflight && check_access(req, api, err) < 0)
         return -1;
     if (check_place(req, api, origin, err) < 0)
         return -1;

@@ -26,6 +26,8 @@ struct nk_req {
     enum nk_method method;
     bool local;
     struct fake_header headers[8];
+    const char *token; /* of the query */
+    void *identity;
     int status; /* of the answer; 0: none yet */
     char body[4096];
     struct {
@@ -77,6 +79,16 @@ unsigned nk_req_header_count(const struct nk_req *req, const char *name)
     for (const struct fake_header *h = req->headers; h->name; h++)
         n += strcasecmp(h->name, name) == 0;
     return n;
+}
+
+const char *nk_req_query(const struct nk_req *req, const char *name)
+{
+    return strcmp(name, "token") == 0 ? req->token : NULL;
+}
+
+void nk_req_set_identity(struct nk_req *req, void *identity)
+{
+    req->identity = identity;
 }
 
 void nk_reply_header(struct nk_req *req, const char *name, const char *value)

@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "api/gate.h"
+#include "api/tickets.h"
 #include "fake_req.h"
 
 static const char *const origins[] = {"https://app.example", NULL};
@@ -264,9 +265,37 @@ static void identities_and_keys_have_a_longest_form(void **state)
     text[129] = '\0';
     expect(&req, NK_BAD_REQUEST);
     text[128] = '\0';
-    expect(&req, NK_NOT_SUPPORTED);
+    expect(&req, NK_OK);
     text[0] = '\0';
     expect(&req, NK_BAD_REQUEST);
+}
+
+static void a_ticket_opens_a_socket_once_and_says_for_whom(void **state)
+{
+    static const struct nk_route row = {.path = "/v1/exec/ws", .auth = NK_AUTH_WS_TICKET};
+    struct nk_api api = make_api();
+    struct nk_req req = good(&api, NULL, NULL);
+    char token[NK_ID_MAX];
+    int identity;
+
+    (void)state;
+    assert_int_equal(nk_tickets_new(&api.tickets), 0);
+    assert_int_equal(nk_tickets_issue(api.tickets, &identity, token, NULL), 0);
+    req.headers[1] = (struct fake_header){NULL, NULL};
+    req.token = token;
+    expect(&req, NK_UNAUTHORIZED); /* not on other rows */
+    req.route = &row;
+    expect(&req, NK_OK);
+    assert_ptr_equal(req.identity, &identity);
+    expect(&req, NK_UNAUTHORIZED);
+    req.token = NULL;
+    expect(&req, NK_UNAUTHORIZED);
+    /* A bad one is refused also where none is needed. */
+    req.local = true;
+    expect(&req, NK_OK);
+    req.token = "never";
+    expect(&req, NK_UNAUTHORIZED);
+    nk_tickets_free(api.tickets);
 }
 
 static void rows_that_know_no_identity_or_key_do_not_look(void **state)
@@ -311,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_preflight_of_an_allowed_origin_needs_no_token),
         cmocka_unit_test(malformed_identities_are_refused_before_they_are_unsupported),
         cmocka_unit_test(identities_and_keys_have_a_longest_form),
+        cmocka_unit_test(a_ticket_opens_a_socket_once_and_says_for_whom),
         cmocka_unit_test(rows_that_know_no_identity_or_key_do_not_look),
         cmocka_unit_test(work_is_refused_while_the_sandbox_ends),
     };
