@@ -8,6 +8,7 @@
 #include "api/read.h"
 #include "base/attr.h"
 #include "process/process.h"
+#include "process/stdin.h"
 
 /* Stands for NUL while a text is JSON: a non-character, of which no terminal knows. */
 #define NUL_ESCAPE "\\u0000"
@@ -121,7 +122,7 @@ static int read_row(const struct nk_json *root, const char *type, struct nk_mess
 
 static int read_text(const void *text, size_t len, struct nk_message *out, struct nk_err *err)
 {
-    struct nk_message m = {.offset = NK_INPUT_NEXT};
+    struct nk_message m = {.offset = NK_STDIN_NEXT};
     struct nk_json *root;
     const char *type;
     int rc;

@@ -23,7 +23,7 @@ enum nk_message_type {
 struct nk_message {
     enum nk_message_type type;
     struct nk_json_bytes bytes; /* of STDIN; owned by the caller */
-    uint64_t offset;            /* of STDIN; NK_INPUT_NEXT: none was given */
+    uint64_t offset;            /* of STDIN; NK_STDIN_NEXT: none was given */
     unsigned cols, rows;
     int signo;
 };

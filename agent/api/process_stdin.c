@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "http/request.h"
 #include "process/process.h"
+#include "process/stdin.h"
 
 #define STALL_MS 30000
 
@@ -20,9 +21,7 @@ struct input_call {
     uv_timer_t stall;
     struct nk_req *req; /* borrowed: NULL once it is over */
     struct nk_json_bytes bytes;
-    size_t done;
-    uint64_t offset; /* of the byte at `done`, NK_INPUT_NEXT: wherever the input is */
-    bool close;
+    struct nk_stdin_piece piece; /* what is left of it */
 };
 
 static void reply(struct input_call *call)
@@ -32,35 +31,10 @@ static void reply(struct input_call *call)
     struct nk_json_out o = {.buf = &body};
 
     nk_json_out_open(&o, NULL, '{');
-    nk_json_out_u64(&o, "offset", nk_process_input_offset(p));
-    nk_json_out_bool(&o, "closed", !nk_process_input_open(p));
+    nk_json_out_u64(&o, "offset", nk_stdin_offset(p));
+    nk_json_out_bool(&o, "closed", !nk_stdin_is_open(p));
     nk_json_out_close(&o, '}');
     nk_wire_reply(call->req, 200, &body);
-}
-
-/* 1: all is taken, 0: more when there is room, -1: refused. */
-static int push(struct input_call *call, struct nk_err *err)
-{
-    struct nk_process *p = call->watcher.process;
-    uint64_t accepted = 0;
-
-    for (;;) {
-        size_t left = call->bytes.len - call->done;
-        size_t room = nk_process_input_room(p);
-        size_t n = left < room ? left : room;
-        bool last = n == left;
-
-        if (n == 0 && left > 0 && nk_process_input_open(p))
-            return 0;
-        if (nk_process_input(p, call->bytes.data + call->done, n, call->offset, last && call->close,
-                             &accepted, err) < 0)
-            return -1;
-        call->done += n;
-        if (call->offset != NK_INPUT_NEXT)
-            call->offset += n;
-        if (last)
-            return 1;
-    }
 }
 
 static void on_stall(uv_timer_t *timer);
@@ -68,7 +42,7 @@ static void on_stall(uv_timer_t *timer);
 static void step(struct input_call *call)
 {
     struct nk_err err;
-    int rc = push(call, &err);
+    int rc = nk_stdin_push(call->watcher.process, &call->piece, &err);
 
     if (rc < 0)
         nk_req_fail(call->req, &err);
@@ -84,7 +58,7 @@ static void on_stall(uv_timer_t *timer)
     struct nk_err err;
 
     (void)nk_fail(&err, NK_TIMEOUT, "the program did not read its input; offset %llu was taken",
-                  (unsigned long long)nk_process_input_offset(call->watcher.process));
+                  (unsigned long long)nk_stdin_offset(call->watcher.process));
     nk_req_fail(call->req, &err);
 }
 
@@ -121,13 +95,15 @@ static int read_body(const struct nk_json *body, struct input_call *call, struct
 {
     static const char *const fields[] = {"text", "base64", "offset", "close"};
 
-    call->offset = NK_INPUT_NEXT;
+    call->piece.offset = NK_STDIN_NEXT;
     if (nk_json_only(body, fields, NK_COUNT(fields), err) < 0 ||
-        nk_json_read_u64(body, "offset", 0, UINT64_MAX - 1, &call->offset, err) < 0 ||
-        nk_json_read_bool(body, "close", &call->close, err) < 0 ||
+        nk_json_read_u64(body, "offset", 0, UINT64_MAX - 1, &call->piece.offset, err) < 0 ||
+        nk_json_read_bool(body, "close", &call->piece.close, err) < 0 ||
         nk_json_read_either(body, "text", "base64", &call->bytes, err) < 0)
         return -1;
-    if (call->bytes.given || call->close)
+    call->piece.data = call->bytes.data;
+    call->piece.len = call->bytes.len;
+    if (call->bytes.given || call->piece.close)
         return 0;
     return nk_fail(err, NK_BAD_REQUEST, "text or base64 is missing");
 }
@@ -155,7 +131,7 @@ int nk_api_process_stdin(struct nk_req *req, struct nk_err *err)
     (void)uv_timer_init(api->loop, &call->stall);
     call->stall.data = call;
     nk_req_on_close(req, on_close, call);
-    rc = push(call, err);
+    rc = nk_stdin_push(p, &call->piece, err);
     if (rc < 0)
         return -1;
     if (rc > 0)

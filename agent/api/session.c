@@ -70,40 +70,28 @@ static void begin(struct nk_session *s)
 /* 1: all is taken, 0: more when there is room, -1: refused. */
 static int push_input(struct nk_session *s, struct nk_err *err)
 {
-    struct nk_process *p = s->watcher.process;
-    uint64_t accepted = 0;
+    struct nk_stdin_piece piece = {.data = s->input.data ? s->input.data + s->input_done : NULL,
+                                   .len = s->input.len - s->input_done,
+                                   .offset = s->input_offset,
+                                   .close = s->input_close};
+    int rc = nk_stdin_push(s->watcher.process, &piece, err);
 
-    for (;;) {
-        size_t left = s->input.len - s->input_done;
-        size_t room = nk_process_input_room(p);
-        size_t n = left < room ? left : room;
-        bool last = n == left;
-
-        if (n == 0 && left > 0 && nk_process_input_open(p))
-            return 0;
-        if (nk_process_input(p, n > 0 ? s->input.data + s->input_done : (const uint8_t *)"", n,
-                             s->input_offset, last && s->input_close, &accepted, err) < 0)
-            return -1;
-        s->input_done += n;
-        if (s->input_offset != NK_INPUT_NEXT) {
-            s->input_offset += n;
-            s->ack_due = true;
-        }
-        if (last)
-            return 1;
-    }
+    s->input_done = s->input.len - piece.len;
+    s->ack_due |= piece.offset != s->input_offset || (rc > 0 && piece.offset != NK_STDIN_NEXT);
+    s->input_offset = piece.offset;
+    return rc;
 }
 
 /* A program that reads no more input has not ended for that: the client is told, and goes on. */
 static void step_input(struct nk_session *s)
 {
-    bool open = nk_process_input_open(s->watcher.process);
+    bool open = nk_stdin_is_open(s->watcher.process);
     struct nk_err err;
     int rc = push_input(s, &err);
 
     if (rc == 0) {
         nk_ws_conn_pause(&s->ws, true);
-    } else if (rc < 0 && open && nk_process_input_open(s->watcher.process)) {
+    } else if (rc < 0 && open && nk_stdin_is_open(s->watcher.process)) {
         nk_session_fail(s, &err, NK_WS_INTERNAL);
         return;
     } else {
@@ -140,7 +128,7 @@ static void take_bytes(struct nk_session *s, const uint8_t *data, size_t len)
         return;
     }
     memcpy(bytes.data, data, len);
-    take_input(s, bytes, NK_INPUT_NEXT, false);
+    take_input(s, bytes, NK_STDIN_NEXT, false);
 }
 
 static void take_resize(struct nk_session *s, const struct nk_message *m)
@@ -160,8 +148,8 @@ static void take_message(struct nk_session *s, const struct nk_message *m)
         take_input(s, m->bytes, m->offset, false);
         break;
     case NK_MESSAGE_CLOSE_STDIN:
-        if (nk_process_input_open(p))
-            take_input(s, (struct nk_json_bytes){0}, NK_INPUT_NEXT, true);
+        if (nk_stdin_is_open(p))
+            take_input(s, (struct nk_json_bytes){0}, NK_STDIN_NEXT, true);
         break;
     case NK_MESSAGE_RESIZE:
         take_resize(s, m);
@@ -265,7 +253,7 @@ static void write_due(struct nk_session *s, struct nk_buf *out)
     if (s->opening_due)
         s->events->write_opening(s, out);
     if (s->ack_due)
-        nk_wire_ws_ack(out, nk_process_input_offset(s->watcher.process));
+        nk_wire_ws_ack(out, nk_stdin_offset(s->watcher.process));
     if (s->refused_due)
         nk_wire_ws_stdin_error(out, NK_CONFLICT);
     s->opening_due = s->ack_due = s->refused_due = false;

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "http/ws_conn.h"
 #include "process/process.h"
+#include "process/stdin.h"
 
 #define NK_SESSION_PROTOCOL "nook.v1"
 #define NK_SESSION_START_MS 10000 /* for the first message */
@@ -48,7 +49,7 @@ struct nk_session {
     uint64_t held_at;           /* the position that `wait` runs for */
     struct nk_json_bytes input; /* owned: what the command has not taken yet */
     size_t input_done;
-    uint64_t input_offset; /* of the byte at input_done, or NK_INPUT_NEXT */
+    uint64_t input_offset; /* of the byte at input_done, or NK_STDIN_NEXT */
     bool input_close;      /* behind it the input ends */
     bool begun;
     bool opening_due;

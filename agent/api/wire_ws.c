@@ -4,6 +4,7 @@
 #include "api/wire.h"
 #include "http/ws.h"
 #include "process/process.h"
+#include "process/stdin.h"
 
 struct message {
     struct nk_json_out o;
@@ -46,7 +47,7 @@ void nk_wire_ws_attached(struct nk_buf *out, const struct nk_process *p)
     nk_json_out_u64(&m.o, "rows", p->rows);
     nk_json_out_u64(&m.o, "log_start", p->log.start);
     nk_json_out_u64(&m.o, "log_end", nk_process_stream_end(p));
-    nk_json_out_u64(&m.o, "stdin_offset", nk_process_input_offset(p));
+    nk_json_out_u64(&m.o, "stdin_offset", nk_stdin_offset(p));
     end(&m);
 }
 

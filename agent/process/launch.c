@@ -92,7 +92,6 @@ static int make_input(struct nk_live *l, const struct nk_command *cmd)
     nk_buf_add(&in->pending, cmd->stdin_data, cmd->stdin_len);
     if (in->pending.failed)
         return -ENOMEM;
-    in->accepted = cmd->stdin_len;
     l->process->input_end = cmd->stdin_len;
     in->close_after = !cmd->stdin_open;
     nk_input_push(in); /* what fits goes into the pipe before there is a reader */

@@ -36,7 +36,6 @@ struct nk_input {
     struct nk_live *live;  /* borrowed: the owner */
     int fd;                /* owned; -1: closed, or there is none */
     struct nk_buf pending; /* not yet taken by the pipe */
-    uint64_t accepted;     /* bytes ever taken from clients */
     bool close_after;      /* when `pending` is written */
     bool handle;           /* poll is initialised */
     bool ending;           /* of a terminal: `eof` is to be written, or was */
@@ -101,8 +100,10 @@ void nk_input_close(struct nk_input *in);
 /* launch.c */
 int nk_launch_prepare(struct nk_live *l, const struct nk_command *cmd, struct nk_err *err);
 
-/* process.c */
+/* watcher.c */
 void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err);
+
+/* process.c */
 void nk_process_step(struct nk_process *p);
 void nk_process_drop_captures(struct nk_process *p);
 

@@ -40,54 +40,6 @@ void nk_process_unref(struct nk_process *p)
     free(p);
 }
 
-void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p)
-{
-    nk_process_ref(p);
-    w->process = p;
-    nk_list_append(&p->watchers, &w->link);
-}
-
-void nk_watcher_detach(struct nk_watcher *w)
-{
-    struct nk_process *p = w->process;
-
-    if (!p)
-        return;
-    w->process = NULL;
-    if (p->emit_next == &w->link)
-        p->emit_next = w->link.next;
-    nk_list_remove(&w->link);
-    if (p->live)
-        nk_output_resume(p->live);
-    nk_process_unref(p);
-}
-
-void nk_watcher_advance(struct nk_watcher *w, uint64_t pos)
-{
-    w->pos = pos;
-    if (w->holds && w->process && w->process->live)
-        nk_output_resume(w->process->live);
-}
-
-/* Every watcher once, whatever they detach meanwhile. */
-void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err)
-{
-    struct nk_list *n = p->watchers.next;
-
-    if (n == &p->watchers)
-        return;
-    nk_process_ref(p);
-    while (n != &p->watchers) {
-        struct nk_watcher *w = nk_list_entry(n, struct nk_watcher, link);
-
-        p->emit_next = n->next;
-        w->on_event(w, ev, err);
-        n = p->emit_next;
-    }
-    p->emit_next = NULL;
-    nk_process_unref(p);
-}
-
 static void set_reason(struct nk_process *p)
 {
     if (!p->ended_by_us)
@@ -299,53 +251,6 @@ int nk_process_resize(struct nk_process *p, unsigned cols, unsigned rows, struct
         return nk_fail_sys(err, -rc, "cannot resize the terminal");
     p->cols = cols;
     p->rows = rows;
-    return 0;
-}
-
-bool nk_process_input_open(const struct nk_process *p)
-{
-    return p->live && p->state != NK_PROC_EXITED && p->live->in.fd >= 0 && !p->live->in.close_after;
-}
-
-size_t nk_process_input_room(const struct nk_process *p)
-{
-    size_t queued = p->live ? nk_buf_left(&p->live->in.pending) : 0;
-
-    return queued < NK_INPUT_MAX ? NK_INPUT_MAX - queued : 0;
-}
-
-uint64_t nk_process_input_offset(const struct nk_process *p)
-{
-    return p->input_end;
-}
-
-int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_t offset,
-                     bool then_close, uint64_t *out_accepted, struct nk_err *err)
-{
-    struct nk_input *in;
-    size_t known;
-
-    if (!nk_process_input_open(p))
-        return nk_fail(err, NK_CONFLICT, "standard input of process %s is not open", p->id);
-    in = &p->live->in;
-    if (offset == NK_INPUT_NEXT)
-        offset = in->accepted;
-    if (offset > in->accepted)
-        return nk_fail(err, NK_CONFLICT, "offset %llu leaves a gap: %llu bytes are known",
-                       (unsigned long long)offset, (unsigned long long)in->accepted);
-    known = in->accepted - offset < len ? (size_t)(in->accepted - offset) : len;
-    if (len - known > nk_process_input_room(p))
-        return nk_fail(err, NK_OVERLOADED, "the program does not read its standard input");
-    nk_buf_add(&in->pending, (const uint8_t *)data + known, len - known);
-    if (in->pending.failed) {
-        in->pending.failed = false;
-        return nk_fail(err, NK_OVERLOADED, "no memory for standard input");
-    }
-    in->accepted += len - known;
-    p->input_end = in->accepted;
-    in->close_after = then_close;
-    nk_input_push(in);
-    *out_accepted = p->input_end;
     return 0;
 }
 

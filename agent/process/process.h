@@ -24,14 +24,10 @@
 #include "process/capture.h"
 #include "process/command.h"
 #include "process/outlog.h"
+#include "process/watcher.h"
 
 #define NK_QUIET_MS 50
 #define NK_QUIET_MAX_MS 500
-/* Unread bytes at which a holding watcher stops the reading: little for one that has not shown that
- * it reads, so that a client that never does costs little, more as it reads on. */
-#define NK_HOLD_MIN (32u * 1024u)
-#define NK_HOLD_MAX (256u * 1024u)
-
 struct nk_live;
 struct nk_registry;
 
@@ -96,35 +92,10 @@ struct nk_process {
     struct nk_live *live;      /* owned; NULL once nothing of it is open */
 };
 
-/* What happened. FAILED: never started; `err` of the watcher's callback tells, nothing else comes. */
-enum nk_proc_event {
-    NK_PROC_EV_STARTED,
-    NK_PROC_EV_FAILED,
-    NK_PROC_EV_OUTPUT, /* the log has grown */
-    NK_PROC_EV_INPUT,  /* stdin took bytes or was closed */
-    NK_PROC_EV_RESIZED,
-    NK_PROC_EV_EXITED, /* once; all output up to end_offset is in the log */
-};
-
-/* Embedded by a handler, a stream, a follower. Holds a reference while attached. Callbacks come
- * from the loop, never from within a call into this room by the same watcher's owner (but
- * nk_process_start may not call before it returns either). Detaching inside a callback is allowed. */
-struct nk_watcher {
-    struct nk_list link;
-    struct nk_process *process; /* NULL: not attached */
-    void (*on_event)(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err);
-    bool holds;   /* the outputs are not read much further than `pos` (NK_HOLD_MIN) */
-    uint64_t pos; /* next offset this watcher wants; moved by nk_watcher_advance */
-};
-
 /* Starts a command and attaches `w`. 0: *out is the record (NK_PROC_STARTING), and STARTED or
  * FAILED comes later. -1 with err: nothing was started (NK_BUSY, NK_EXISTS, NK_OVERLOADED, …). */
 int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct nk_watcher *w,
                      struct nk_process **out, struct nk_err *err);
-
-void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p);
-void nk_watcher_detach(struct nk_watcher *w); /* may free the record; twice is fine */
-void nk_watcher_advance(struct nk_watcher *w, uint64_t pos); /* may let reading go on */
 
 void nk_process_ref(struct nk_process *p);
 void nk_process_unref(struct nk_process *p);
@@ -134,18 +105,6 @@ void nk_process_end(struct nk_process *p, enum nk_reason why);
 /* A signal of the client's choice, to the tree or the leader; a stopped target of TERM and HUP gets
  * CONT too. KILL to the tree is nk_process_end(KILLED). */
 void nk_process_signal(struct nk_process *p, int signo, bool tree);
-
-/* stdin: bytes are copied into a bounded queue (NK_INPUT_MAX). `offset` is the position of data[0]
- * in all input ever sent, or NK_INPUT_NEXT; known bytes are skipped, a gap is NK_CONFLICT; not open
- * is NK_CONFLICT. *out_accepted: the new end. The input of a terminal is open from the start; its end
- * is the terminal's EOF character. */
-#define NK_INPUT_MAX (256u * 1024u)
-#define NK_INPUT_NEXT UINT64_MAX
-int nk_process_input(struct nk_process *p, const void *data, size_t len, uint64_t offset,
-                     bool then_close, uint64_t *out_accepted, struct nk_err *err);
-size_t nk_process_input_room(const struct nk_process *p);
-uint64_t nk_process_input_offset(const struct nk_process *p);
-bool nk_process_input_open(const struct nk_process *p);
 
 /* A command on a terminal. A size is 1 to 65535 columns and rows; watchers hear of it from the loop.
  * NK_CONFLICT: it has no terminal, or not any more. */

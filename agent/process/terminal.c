@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "process/probe.h"
 #include "process/pty.h"
 #include "process/registry_private.h"
@@ -33,7 +34,6 @@ static int fill_input(struct nk_input *in, const struct nk_command *cmd)
 {
     in->last = NK_PTY_NO_BYTE;
     in->close_after = cmd->stdin_given && !cmd->stdin_open;
-    in->accepted = cmd->stdin_len;
     in->live->process->input_end = cmd->stdin_len;
     if (cmd->stdin_len > 0)
         nk_buf_add(&in->pending, cmd->stdin_data, cmd->stdin_len);
@@ -50,6 +50,7 @@ int nk_terminal_make(struct nk_live *l, const struct nk_command *cmd, struct nk_
     l->terminal = calloc(1, sizeof *l->terminal);
     if (!l->terminal)
         return refuse(ENOMEM, err);
+    l->terminal->slave = -1;
     rc = nk_pty_open(cmd->cols, cmd->rows, &cmd->user->creds, &l->out[0].fd, &slave);
     if (rc < 0)
         return refuse(-rc, err);
@@ -57,7 +58,9 @@ int nk_terminal_make(struct nk_live *l, const struct nk_command *cmd, struct nk_
         l->spawn.stdio[i] = slave;
     /* The loop does not poll one descriptor twice. */
     l->in.fd = fcntl(l->out[0].fd, F_DUPFD_CLOEXEC, 0);
-    if (l->in.fd < 0)
+    if (l->in.fd >= 0)
+        l->terminal->slave = fcntl(slave, F_DUPFD_CLOEXEC, 0);
+    if (l->in.fd < 0 || l->terminal->slave < 0)
         return refuse(errno, err);
     rc = fill_input(&l->in, cmd);
     return rc < 0 ? refuse(-rc, err) : 0;
@@ -83,6 +86,7 @@ void nk_terminal_close(struct nk_live *l)
 {
     if (!l->terminal)
         return;
+    nk_close_fd(&l->terminal->slave);
     l->spawn.stdio[1] = l->spawn.stdio[2] = -1; /* all three are one */
     if (!l->handles)
         return;
@@ -134,8 +138,10 @@ void nk_terminal_reaped(struct nk_live *l)
 {
     pid_t front = nk_terminal_foreground(l);
 
-    if (l->terminal)
-        (void)uv_timer_stop(&l->terminal->hang_up);
+    if (!l->terminal)
+        return;
+    (void)uv_timer_stop(&l->terminal->hang_up);
+    nk_close_fd(&l->terminal->slave);
     if (front <= 0)
         return;
     (void)kill(-front, SIGHUP);

@@ -14,7 +14,10 @@
 
 #define NK_HANG_UP_MS 2000 /* from an EOF character that the kernel does not know to HUP */
 
+/* The slave stays open here until the command is reaped: a program that closes all three on its way
+ * out would else end the terminal, and so be hung up before its own end. */
 struct nk_terminal {
+    int slave;          /* owned; -1: closed */
     uv_timer_t tell;    /* of a new size, in a turn of the loop of its own */
     uv_timer_t hang_up; /* after the end of input */
 };

@@ -1,0 +1,51 @@
+#include "process/watcher.h"
+
+#include "process/live.h"
+
+void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p)
+{
+    nk_process_ref(p);
+    w->process = p;
+    nk_list_append(&p->watchers, &w->link);
+}
+
+void nk_watcher_detach(struct nk_watcher *w)
+{
+    struct nk_process *p = w->process;
+
+    if (!p)
+        return;
+    w->process = NULL;
+    if (p->emit_next == &w->link)
+        p->emit_next = w->link.next;
+    nk_list_remove(&w->link);
+    if (p->live)
+        nk_output_resume(p->live);
+    nk_process_unref(p);
+}
+
+void nk_watcher_advance(struct nk_watcher *w, uint64_t pos)
+{
+    w->pos = pos;
+    if (w->holds && w->process && w->process->live)
+        nk_output_resume(w->process->live);
+}
+
+/* Every watcher once, whatever they detach meanwhile. */
+void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err)
+{
+    struct nk_list *n = p->watchers.next;
+
+    if (n == &p->watchers)
+        return;
+    nk_process_ref(p);
+    while (n != &p->watchers) {
+        struct nk_watcher *w = nk_list_entry(n, struct nk_watcher, link);
+
+        p->emit_next = n->next;
+        w->on_event(w, ev, err);
+        n = p->emit_next;
+    }
+    p->emit_next = NULL;
+    nk_process_unref(p);
+}
