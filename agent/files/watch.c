@@ -130,7 +130,7 @@ int nk_watch_open(const struct nk_watch_config *cfg, struct nk_watch **out, stru
     w->path[cfg->path_len] = '\0';
     w->cfg = *cfg;
     w->cfg.path = w->path;
-    w->read.top = w->read.inotify = -1;
+    w->read.top = w->read.inotify = w->read.parent = -1;
     w->read.recursive = cfg->recursive;
     w->read.tell = on_event;
     w->read.ctx = w;

@@ -296,13 +296,28 @@ static void removed(struct nk_watch_read *r, const char *folder, const char *nam
     free(path);
 }
 
+static void end(struct nk_watch_read *r)
+{
+    if (!r->ended)
+        removed(r, "", "", true);
+    r->ended = true;
+}
+
 /* Of a folder itself; only the top's own end is news, the others' are told by their parents. */
 static void about_itself(struct nk_watch_read *r, const char *folder, uint32_t mask)
 {
-    if (*folder == '\0' && (mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) && !r->ended) {
-        r->ended = true;
-        removed(r, "", "", true);
-    }
+    if (*folder == '\0' && (mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)))
+        end(r);
+}
+
+/* The descriptor that we hold keeps a removed folder from telling its own end. */
+static void watch_parent(struct nk_watch_read *r)
+{
+    char proc[40];
+
+    (void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", r->place.dir);
+    if (!r->place.is_root)
+        r->parent = inotify_add_watch(r->inotify, proc, IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
 }
 
 static int handle_named(struct nk_watch_read *r, const char *folder, const struct inotify_event *e)
@@ -349,6 +364,8 @@ static int handle(struct nk_watch_read *r, const struct inotify_event *e)
         free(r->last_modified);
         r->last_modified = NULL;
     }
+    if (e->wd == r->parent && e->len > 0 && strcmp(e->name, r->place.name) == 0)
+        end(r);
     if (e->mask & IN_Q_OVERFLOW)
         tell_overflow(r);
     if (e->mask & IN_IGNORED)
@@ -427,6 +444,7 @@ int nk_watch_read_open(struct nk_watch_read *r, const struct nk_roots *roots, co
         return nk_fail(err, NK_NOT_SUPPORTED, "watching needs /proc, which is not mounted");
     if (rc == -ENOSPC)
         return nk_fail(err, NK_OVERLOADED, "%s: the kernel watches no more folders", r->place.path);
+    watch_parent(r);
     if (rc == 0 && r->recursive)
         rc = begin_walk(r, "", true);
     return rc < 0 ? nk_place_fail(&r->place, -rc, err) : 0;

@@ -20,6 +20,7 @@ struct nk_watch_read {
     struct nk_place place; /* of the folder that is watched */
     int top;               /* owned: O_PATH */
     int inotify;           /* owned; non-blocking */
+    int parent; /* the number of the watch on the folder above, for the end of the top; -1: none */
     bool recursive;
     bool (*tell)(void *ctx, const struct nk_watch_event *event);
     void *ctx;
