@@ -113,7 +113,8 @@ const struct nk_config_row nk_config_table[] = {
     {"memory", NK_CONFIG_BYTES, .at = AT(memory), .none = true, .min = MIB, .max = UINT64_MAX,
      .arg = "BYTES", .help = "memory of a command"},
     {"without", NK_CONFIG_MASK, .at = AT(without), .none = true,
-     .choices = "openat2|close_range|pidfd|subreaper|cgroup|landlock",
+     .choices = "openat2|close_range|pidfd|subreaper|cgroup|landlock|"
+                "terminal|terminal_winch|terminal_eof",
      .help = "act as if the kernel lacked these; for tests"},
     {"signals", NK_CONFIG_EITHER, .at = AT(signals_child), .fallback = "group",
      .choices = "group|child", .help = "whom forwarded signals reach: PROGRAM's group or itself"},

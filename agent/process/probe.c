@@ -24,6 +24,9 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_SUBREAPER] = "subreaper",
     [NK_MECH_CGROUP] = "cgroup",
     [NK_MECH_LANDLOCK] = "landlock",
+    [NK_MECH_TERMINAL] = "terminal",
+    [NK_MECH_TERMINAL_WINCH] = "terminal_winch",
+    [NK_MECH_TERMINAL_EOF] = "terminal_eof",
     [NK_MECH_SECCOMP] = "seccomp",
     [NK_MECH_UID_DROP] = "uid_drop",
     [NK_MECH_THREAD_IDS] = "thread_ids",
@@ -31,9 +34,6 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_KILL_TREE] = "kill_tree",
     [NK_MECH_PEER_CREDS] = "peer_creds",
     [NK_MECH_PROC] = "proc",
-    [NK_MECH_TERMINAL] = "terminal",
-    [NK_MECH_TERMINAL_WINCH] = "terminal_winch",
-    [NK_MECH_TERMINAL_EOF] = "terminal_eof",
 };
 
 const char *nk_probe_name(enum nk_mech m)
