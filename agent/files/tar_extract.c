@@ -79,7 +79,7 @@ static int write_content(struct extraction *x, int fd, struct nk_err *err)
         rc = write_at(fd, data, len, offset);
         if (rc < 0)
             return rc;
-        end = offset + len;
+        end = len > 0 ? offset + len : end;
         x->result->bytes += len;
         if (x->result->bytes > NK_TAR_EXTRACT_BYTES) {
             (void)nk_fail(err, NK_TOO_LARGE, "the archive unpacks to too many bytes");

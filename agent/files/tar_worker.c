@@ -15,6 +15,8 @@ struct nk_tar_reader {
     nk_tar_read_fn read;
     void *ctx;             /* borrowed: the caller's */
     struct nk_err failure; /* of `read`, or a ratio that is too high; code 0: none */
+    uint64_t size;         /* of the entry, */
+    uint64_t end;          /* and where the bytes of it that came end */
 };
 
 struct nk_tar_writer {
@@ -176,6 +178,8 @@ int nk_tar_reader_next(struct nk_tar_reader *r, struct nk_tar_entry *out, struct
     if ((rc != ARCHIVE_OK && rc != ARCHIVE_WARN) || check_ratio(r) < 0)
         return fail_read(r, err);
     read_entry(r->entry, out);
+    r->size = out->size;
+    r->end = 0;
     return 1;
 }
 
@@ -189,7 +193,12 @@ int nk_tar_reader_data(struct nk_tar_reader *r, const void **out, size_t *out_le
         return 0;
     if ((rc != ARCHIVE_OK && rc != ARCHIVE_WARN) || check_ratio(r) < 0)
         return fail_read(r, err);
+    /* A map of holes is the archive's own claim, and libarchive takes it as it comes. */
+    if (*out_len > 0 && (offset < 0 || (uint64_t)offset < r->end || (uint64_t)offset > r->size ||
+                         *out_len > r->size - (uint64_t)offset))
+        return nk_fail(err, NK_BAD_REQUEST, "the archive cannot be read: a false map of holes");
     *out_offset = (uint64_t)offset;
+    r->end = *out_len > 0 ? (uint64_t)offset + *out_len : r->end;
     return 1;
 }
 

@@ -127,6 +127,14 @@ def sparse_pax():
     return pax(records) + file(b"GNUSparseFile.0/sparse", data) + file(b"z") + END
 
 
+def sparse_lie():
+    """Bytes that lie behind the end of the file."""
+    data = padded(b"1\n%d\n512\n" % (1 << 50)) + b"d" * 512
+    records = [(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"),
+               (b"GNU.sparse.name", b"sparse"), (b"GNU.sparse.realsize", b"1000000")]
+    return file(b"first") + pax(records) + file(b"GNUSparseFile.0/sparse", data) + END
+
+
 SPARSE = bytes(4096) + b"d" * 512 + bytes(1000000 - 4608)
 
 
@@ -232,6 +240,8 @@ CASES = [
     Case("45", "20,000 inodes", lambda v: inodes(20000), present={"many/19999": b""}),
     Case("46", "sparse, old GNU", lambda v: sparse_old(), present={"sparse": SPARSE, "z": b"evil"}),
     Case("47", "sparse, pax 1.0", lambda v: sparse_pax(), present={"sparse": SPARSE, "z": b"evil"}),
+    Case("47b", "sparse, false map", lambda v: sparse_lie(), status=400, absent=("sparse",),
+         present={"first": b"evil"}),
     Case("48", "multi-volume", lambda v: header(b"vol", kind=b"V", magic=GNU)
          + header(b"cont", 5, kind=b"M", magic=GNU, raw=((369, b"%011o\0" % 512),))
          + padded(b"hello") + file(b"ok") + END, refused=1, present={"ok": b"evil"},
