@@ -101,6 +101,8 @@ static bool may_repeat(const struct nk_route *route, const char *name)
 
 static bool known(const struct nk_route *route, const char *name)
 {
+    if (route->auth == NK_AUTH_WS_TICKET && strcmp(name, "token") == 0)
+        return true;
     for (size_t i = 0; i < NK_ROUTE_QUERIES && route->query[i]; i++) {
         if (strcmp(route->query[i], name) == 0)
             return true;

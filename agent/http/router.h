@@ -33,7 +33,8 @@ enum nk_method {
     NK_METHOD_COUNT,
 };
 
-enum nk_auth { NK_AUTH_TOKEN, NK_AUTH_NONE, NK_AUTH_WS_TICKET /* bearer or ?token= */ };
+/* _WS_TICKET: bearer, or the parameter `token`, which such a row knows without naming it. */
+enum nk_auth { NK_AUTH_TOKEN, NK_AUTH_NONE, NK_AUTH_WS_TICKET };
 enum nk_ident { NK_IDENT_NONE, NK_IDENT_OPTIONAL };
 
 enum nk_body {

@@ -21,7 +21,7 @@ def load(name):
 
 @lru_cache
 def registry():
-    names = ("openapi.yaml", "events.yaml")
+    names = ("openapi.yaml", "events.yaml", "messages.yaml")
     return Registry().with_resources(
         (name, Resource(contents=load(name), specification=DRAFT202012)) for name in names)
 
@@ -64,6 +64,25 @@ def check_stream(operation, events):
     assert set(names[:-1]) <= set(form["then"]), sorted(set(names))
     for name, data in events:
         check_event(name, data)
+
+
+def check_session(operation, messages):
+    """`messages`: (who, object) in order. Form, order, and every message's schema."""
+    form = load("messages.yaml")["sessions"][operation]
+    for who, message in messages:
+        validator(f"messages.yaml#/{who}/{message['type']}").validate(message)
+    said = {w: [m["type"] for who, m in messages if who == w] for w in ("client", "agent")}
+    opening = form.get("client_first", [])
+    assert said["client"][:len(opening)] == opening
+    assert set(said["client"][len(opening):]) <= set(form["client"])
+    assert said["agent"][0] in form["first"]
+    assert said["agent"][-1] in form["last"]
+    assert set(said["agent"][1:-1]) <= set(form["then"]), said["agent"]
+
+
+def session_example(name):
+    lines = [json.loads(line) for line in (PROTO / "examples" / name).read_text().splitlines()]
+    return [next(iter(line.items())) for line in lines]
 
 
 def operations():

@@ -1,5 +1,6 @@
 """What a running daemon answers is what proto/openapi.yaml says, status, type and body."""
 
+import json
 import re
 import sys
 
@@ -9,6 +10,7 @@ import spec
 
 sys.path.insert(0, str(spec.TOP / "tests" / "integration"))
 import nook as harness  # noqa: E402
+import ws_client  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +128,7 @@ def test_processes_from_start_to_end(nook):
     ask(nook, "POST", target + "/stdin", 200, json={"text": "hello\n"})
     ask(nook, "POST", target + "/stdin", 409, json={"text": "x", "offset": 1000})
     ask(nook, "POST", target + "/stdin", 200, json={"close": True})
+    ask(nook, "POST", target + "/resize", 409, json={"cols": 1, "rows": 1})
     ended = ask(nook, "GET", target + "?wait=30", 200).json()
     assert (ended["status"], ended["exit_code"]) == ("exited", 0)
     ask(nook, "GET", target + "/logs", 200)
@@ -204,6 +207,54 @@ def test_changes_of_files_until_their_folder_is_gone(nook):
         ask(nook, "DELETE", "/v1/files?path=seen&recursive=true", 204)
         events = spec.parse_sse(stream.read().decode())
     spec.check_stream("fileWatch", [(name, data) for name, _, data in events])
+
+
+def recorded(session):
+    """Plays on to the end and gives every message of the agent, in order."""
+    said = []
+    try:
+        while True:
+            said.append(("agent", session.recv_message()))
+    except ws_client.Ended as end:
+        return said, end.code
+
+
+def test_a_session_from_its_start_to_its_end(nook):
+    messages = [m for who, m in spec.session_example("exec_session.ndjson") if who == "client"]
+    messages[1:1] = [{"type": "signal", "signal": "CONT"}]
+    with ws_client.session(nook) as session:
+        for message in messages:
+            session.send(json.dumps(message))
+        agent, code = recorded(session)
+    assert code == 1000
+    spec.check_session("execWs", [("client", m) for m in messages] + agent)
+    with ws_client.session(nook, ["/nonexistent"]) as session:
+        agent, code = recorded(session)
+    assert code == 1011
+    spec.check("ErrorBody", {k: v for k, v in agent[0][1].items() if k != "type"})
+    spec.validator("messages.yaml#/agent/error").validate(agent[0][1])
+
+
+def test_a_viewer_of_a_process(nook):
+    made = ask(nook, "POST", "/v1/processes", 201, json={
+        "command": "seq 100000; cat >&2; exec 0<&-; sleep 1000", "log_bytes": 4096,
+        "stdin_open": True, "cwd": str(nook.workspace)}).json()
+    with ws_client.attach(nook, made["id"]) as viewer:
+        agent = [("agent", viewer.first)]
+        viewer.say("stdin", text="x", offset=0)
+        viewer.say("kill")
+        more, code = recorded(viewer)
+    assert code == 1000
+    spec.check_session("processAttach", agent + more)
+
+
+def test_upgrades_that_are_refused(nook):
+    ask(nook, "GET", "/v1/exec/ws", 426)
+    ask(nook, "GET", "/v1/processes/none/ws", 426)
+    ask(nook, "GET", "/v1/exec/ws", 401, tcp=True, auth=False)
+    token = ask(nook, "POST", "/v1/exec/ws-token", 200, json={}).json()["token"]
+    ask(nook, "GET", f"/v1/exec/ws?token={token}", 426, tcp=True, auth=False)
+    ask(nook, "GET", f"/v1/exec/ws?token={token}", 401, tcp=True, auth=False)
 
 
 def test_every_operation_is_asked_by_some_test_here():

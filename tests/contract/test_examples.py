@@ -39,6 +39,8 @@ def test_an_example_is_what_its_schema_says(name, operation, media, schema):
     if media == "text/event-stream":
         events = spec.parse_sse((spec.PROTO / name).read_text())
         spec.check_stream(operation, [(event, data) for event, _, data in events])
+    elif media == "application/x-ndjson":
+        spec.check_session(operation, spec.session_example(name.removeprefix("examples/")))
     else:
         spec.validate(schema, spec.example(name.removeprefix("examples/")))
 
