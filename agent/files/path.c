@@ -33,8 +33,15 @@ struct walk {
     struct nk_place *place; /* borrowed: the result */
 };
 
+static int not_writable(const struct nk_place *place, struct nk_err *err)
+{
+    return nk_fail(err, NK_FORBIDDEN, "%s: is not writable here", place->path);
+}
+
 static int fail(const struct walk *w, int sys, struct nk_err *err)
 {
+    if (sys == ENOENT && (w->flags & NK_PATH_WRITE) && !w->root->writable)
+        return not_writable(w->place, err);
     return nk_fail_sys(err, sys, "%s", w->path_len ? w->place->path : ".");
 }
 
@@ -178,6 +185,7 @@ static int go_up(struct walk *w, bool own, struct nk_err *err)
 {
     int rc;
 
+    /* The client's own text does not leave; but a link before it may have led to a root. */
     if (w->done_len == 0 && own)
         return nk_fail(err, NK_BAD_PATH, "%s/..: leads out of the folder it begins in",
                        w->path_len ? w->place->path : ".");
@@ -353,7 +361,7 @@ static int step(struct walk *w, struct nk_err *err)
     if (len == 0)
         return settle(w, err);
     if (len > NK_PLACE_NAME_MAX)
-        return nk_fail(err, NK_BAD_PATH, "a name of %zu bytes is too long", len);
+        return fail(w, ENAMETOOLONG, err);
     memcpy(name, w->rest + w->at, len);
     name[len] = '\0';
     w->at = skip_nothing(w->rest, w->at + len);
@@ -362,6 +370,25 @@ static int step(struct walk *w, struct nk_err *err)
     if (w->rest[w->at] == '\0')
         return finish(w, name, len, own, err);
     return enter(w, name, len, own, err) < 0 ? -1 : 1;
+}
+
+/* What no file system need be asked for: `..` that leaves, whatever the names before it are, and
+ * names that are too long. */
+static int check_text(const char *path, const char *rest, struct nk_err *err)
+{
+    size_t depth = 0;
+
+    for (size_t at = skip_nothing(rest, 0); rest[at] != '\0'; at = skip_nothing(rest, at)) {
+        size_t len = strcspn(rest + at, "/");
+
+        if (len > NK_PLACE_NAME_MAX)
+            return nk_fail(err, NK_BAD_PATH, "a name of %zu bytes is too long", len);
+        if (is_up(rest + at, len) && depth-- == 0)
+            return nk_fail(err, NK_BAD_PATH, "%s: leads out of the folder it begins in", path);
+        depth += !is_up(rest + at, len);
+        at += len;
+    }
+    return 0;
 }
 
 static int begin(struct walk *w, const char *path, size_t len, struct nk_err *err)
@@ -383,6 +410,8 @@ static int begin(struct walk *w, const char *path, size_t len, struct nk_err *er
         root = nk_roots_find(w->roots, text, &rest);
     if (!root)
         return nk_fail(err, NK_FORBIDDEN, "%s: is outside of the sandbox's folders", text);
+    if (check_text(text, rest, err) < 0)
+        return -1;
     if (w->place->absolute) {
         memcpy(w->place->path, root->path, root->len + 1);
         w->floor = w->path_len = root->len;
@@ -412,7 +441,7 @@ int nk_path_resolve(const struct nk_roots *roots, const char *path, size_t len, 
             break;
     }
     if (rc == 0 && (flags & NK_PATH_WRITE) && !w.root->writable)
-        rc = nk_fail(err, NK_FORBIDDEN, "%s: is not writable here", out->path);
+        rc = not_writable(out, err);
     if (rc < 0) {
         nk_close_fd(&w.dir);
         return -1;
