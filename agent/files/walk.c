@@ -29,6 +29,7 @@ struct nk_walk {
     struct level *levels; /* owned */
     size_t depth;
     size_t cap;
+    size_t held; /* names over all levels */
     char *path; /* owned; ends in a NUL */
     size_t path_cap;
     char *after; /* owned: where to begin; `cursor` goes through it */
@@ -176,6 +177,14 @@ static bool is_level(int fd, const struct level *level)
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == level->dev && st.st_ino == level->ino;
 }
 
+static void leave_level(struct nk_walk *t)
+{
+    struct level *level = &t->levels[--t->depth];
+
+    t->held -= level->names.count;
+    nk_names_fini(&level->names);
+}
+
 /* From the top by names, as far as the folders are still the ones we came through. */
 static void find_back(struct nk_walk *t)
 {
@@ -193,7 +202,7 @@ static void find_back(struct nk_walk *t)
         fd = next;
     }
     while (t->depth > depth)
-        nk_names_fini(&t->levels[--t->depth].names);
+        leave_level(t);
     nk_close_fd(&t->cur);
     t->cur = fd;
 }
@@ -205,7 +214,7 @@ static int pop(struct nk_walk *t, struct nk_walk_entry *out)
     int fd = openat(t->cur, "..", OPEN_FLAGS);
     int rc;
 
-    nk_names_fini(&t->levels[--t->depth].names);
+    leave_level(t);
     if (is_level(fd, inner(t))) {
         nk_close_fd(&t->cur);
         t->cur = fd;
@@ -220,15 +229,6 @@ static int pop(struct nk_walk *t, struct nk_walk_entry *out)
     rc = set_path(t, inner(t)->names.last.text, out);
     out->leaving = true;
     return rc < 0 ? rc : 1;
-}
-
-static size_t held(const struct nk_walk *t)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < t->depth; i++)
-        n += t->levels[i].names.count;
-    return n;
 }
 
 static int open_inner(struct nk_walk *t, const char *name)
@@ -268,8 +268,10 @@ static int descend(struct nk_walk *t, const char *name, struct nk_walk_entry *ou
         t->cursor = NULL;
         return fd == -ENOENT ? 0 : fd;
     }
-    if (held(t) > HELD_MAX)
+    if (t->held > HELD_MAX) {
+        t->held -= inner(t)->names.count;
         nk_names_drop(&inner(t)->names);
+    }
     return push(t, fd, out->path_len);
 }
 
@@ -281,7 +283,9 @@ static int refill(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *ou
     t->reader.dir = t->cur;
     t->reader.until_ns = until_ns;
     t->reader.inner = t->options.depth == 0 || t->depth < t->options.depth;
+    t->held -= level->names.count;
     rc = nk_names_read(&level->names, &t->reader);
+    t->held += level->names.count;
     if (rc == -EAGAIN)
         return rc;
     level->fresh = false;
