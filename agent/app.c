@@ -242,6 +242,13 @@ static void block_signals(void)
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* Threads made from here on inherit it, the pool's too: it denies nothing that we need once the
+ * filesystem is as it should be. */
+static bool confine_self(const struct app *a)
+{
+    return a->filter.program && nk_confine_apply(&a->filter) == 0;
+}
+
 static int open_processes(struct app *a)
 {
     const struct nk_config *cfg = a->cfg;
@@ -265,7 +272,8 @@ static int open_processes(struct app *a)
             &(struct nk_spawner_config){.loop = &a->loop,
                                         .kernel = &a->kernel,
                                         .reaper = a->reaper,
-                                        .filter = a->filter.program ? &a->filter : NULL},
+                                        .filter = a->filter.program ? &a->filter : NULL,
+                                        .loop_confined = confine_self(a)},
             &a->spawner);
     rc.jobs = a->jobs;
     rc.reaper = a->reaper;

@@ -6,18 +6,21 @@
 #include "base/log.h"
 #include "http/request.h"
 
-/* Probes come by the second and say nothing: only those who debug want them in the log. */
-static enum nk_log_level level_of(const struct nk_req *req)
+/* A line costs as much as half of a small request, so what went well is for those who debug, and
+ * so are probes, which come by the second and say nothing. */
+static enum nk_log_level level_of(const struct nk_req *req, int status, bool gone)
 {
     const struct nk_route *route = nk_req_route(req);
+    bool probe = route && route->auth == NK_AUTH_NONE;
 
-    return route && route->auth == NK_AUTH_NONE ? NK_LOG_DEBUG : NK_LOG_INFO;
+    return probe || (status < 400 && !gone) ? NK_LOG_DEBUG : NK_LOG_INFO;
 }
 
 static void on_finished(struct nk_req *req, int status, bool gone)
 {
     struct nk_api *api = nk_req_app(req);
     const struct nk_route *route = nk_req_route(req);
+    enum nk_log_level level = level_of(req, status, gone);
     const struct nk_log_field fields[] = {
         {"request_id", nk_req_id(req), 0},
         {"operation", route ? route->operation : "none", 0},
@@ -29,8 +32,8 @@ static void on_finished(struct nk_req *req, int status, bool gone)
 
     if (status >= 100 && status < 600)
         api->answers[status / 100]++;
-    if (nk_log_on(level_of(req)))
-        nk_log_write(level_of(req), "request", NULL, fields);
+    if (nk_log_on(level))
+        nk_log_write(level, "request", NULL, fields);
 }
 
 struct nk_http_hooks nk_api_hooks(struct nk_api *api)

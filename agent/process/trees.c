@@ -54,6 +54,8 @@ static void clear_all(struct nk_registry *r)
         if (p->tree_jobs == 0)
             nk_trees_clear(r, p);
     }
+    if (nk_list_empty(&r->suspects))
+        (void)uv_timer_stop(&r->scan_timer);
     tell_settled(r);
     nk_ending_step(r);
 }

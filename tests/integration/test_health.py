@@ -112,15 +112,17 @@ def test_metrics_count_what_happens(nook):
     assert after["nook_commands_running"] == 0
 
 
-def test_health_does_not_fill_the_log(nook):
+def test_what_went_well_does_not_fill_the_log(nook):
     for _ in range(3):
         nook.get("/healthz")
     nook.exec("true")
+    assert nook.post("/v1/exec", {"command": []}).status == 400
 
     def lines(operation):
         return [json.loads(line) for line in nook.stderr().splitlines()
                 if f'"operation":"{operation}"' in line]
 
-    wait_until(lambda: lines("exec"), 10, "the request is logged")
-    assert [line["level"] for line in lines("exec")] == ["info"]
+    wait_until(lambda: len(lines("exec")) == 2, 10, "the requests are logged")
+    assert [(line["status"], line["level"]) for line in lines("exec")] == \
+        [(200, "debug"), (400, "info")]
     assert {line["level"] for line in lines("health")} == {"debug"}
