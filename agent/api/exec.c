@@ -1,6 +1,7 @@
 /* POST /v1/exec: one answer, when the command is over. */
 #include <stdlib.h>
 
+#include "api/attachments.h"
 #include "api/handlers.h"
 #include "api/starter.h"
 #include "api/wire.h"
@@ -10,6 +11,7 @@
 struct exec_call {
     struct nk_watcher watcher;
     struct nk_starter starter;
+    struct nk_attachments attachments;
     struct nk_req *req; /* borrowed: NULL once it is over */
 };
 
@@ -42,6 +44,8 @@ static void on_started(struct nk_starter *l, const struct nk_err *err)
         free(call);
     else if (err)
         nk_req_fail(call->req, err);
+    else
+        nk_attachments_started(&call->attachments);
 }
 
 static void on_joined(struct nk_starter *l, struct nk_process *p)
@@ -61,6 +65,7 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
     call->req = NULL;
     if (gone)
         nk_starter_gone(&call->starter);
+    nk_attachments_fini(&call->attachments);
     nk_watcher_detach(&call->watcher);
     if (nk_starter_drop(&call->starter))
         free(call);
@@ -69,6 +74,7 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
 int nk_api_exec(struct nk_req *req, struct nk_err *err)
 {
     struct exec_call *call = calloc(1, sizeof *call);
+    int rc;
 
     if (!call)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
@@ -79,7 +85,11 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
                                         .watcher = &call->watcher,
                                         .done = on_started,
                                         .joined = on_joined};
-    if (nk_starter_run(&call->starter, req, err) < 0) {
+    if (nk_req_json(req))
+        rc = nk_starter_run(&call->starter, req, err);
+    else
+        rc = nk_attachments_begin(&call->attachments, &call->starter, req, err);
+    if (rc < 0) {
         free(call);
         return -1;
     }

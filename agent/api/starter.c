@@ -115,6 +115,11 @@ static int start_first(struct nk_starter *l, const struct nk_json *object, struc
 {
     if (nk_exec_request_read(object, l->kind, &l->api->set, nk_req_arena(l->req), &l->ask, err) < 0)
         return -1;
+    if (l->feeds && (l->ask.cmd.stdin_given || l->ask.cmd.stdin_open)) {
+        nk_exec_request_fini(&l->ask);
+        return nk_fail(err, NK_BAD_REQUEST, "stdin is given twice");
+    }
+    l->ask.cmd.stdin_open |= l->feeds;
     l->ask.cmd.capture = l->capture;
     l->survives = l->survives || l->ask.detach;
     return begin(l, err);
@@ -135,9 +140,6 @@ int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
     enum nk_key_claim claim;
 
     l->use.ready = on_ready;
-    if (!object)
-        return nk_fail(err, NK_NOT_SUPPORTED,
-                       "attachments (multipart/form-data) are not supported");
     if (prepare(l, req, err) < 0 || nk_keys_claim(l->api->keys, req, &l->use, &claim, err) < 0)
         return -1;
     l->survives = claim != NK_KEY_NONE;

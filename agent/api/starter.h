@@ -24,6 +24,7 @@ struct nk_req;
 struct nk_starter {
     enum nk_exec_kind kind;     /* set by the owner */
     bool capture;               /* set by the owner: keep whole outputs */
+    bool feeds;                 /* set by the owner: standard input comes from it */
     struct nk_watcher *watcher; /* set by the owner; borrowed */
     /* Set by the owner. What nk_starter_run could not tell yet: `err` where nothing was started,
      * NULL where it was or where the start was dropped meanwhile. */

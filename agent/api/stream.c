@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/attachments.h"
 #include "api/feed.h"
 #include "api/handlers.h"
 #include "api/starter.h"
@@ -14,6 +15,7 @@
 struct stream {
     struct nk_feed feed;
     struct nk_starter starter;
+    struct nk_attachments attachments;
     unsigned users; /* the feed, and a start that is not through */
 };
 
@@ -34,6 +36,7 @@ static void on_over(struct nk_feed *f, bool gone)
 
     if (gone)
         nk_starter_gone(&s->starter);
+    nk_attachments_fini(&s->attachments);
     if (!nk_starter_drop(&s->starter))
         s->users++;
 }
@@ -46,6 +49,8 @@ static void on_started(struct nk_starter *l, const struct nk_err *err)
         leave(s);
     else if (err)
         nk_req_fail(s->feed.req, err);
+    else
+        nk_attachments_started(&s->attachments);
 }
 
 /* A repeat under a key: the same stream again, from the log. It is not the pace of the command. */
@@ -71,5 +76,7 @@ int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
                                      .joined = on_joined};
     s->users = 1;
     nk_feed_open(&s->feed, req, api->loop);
+    if (!nk_req_json(req))
+        return nk_attachments_begin(&s->attachments, &s->starter, req, err);
     return nk_starter_run(&s->starter, req, err);
 }

@@ -92,11 +92,13 @@ static int begin_file(struct nk_parts *p, struct nk_err *err)
 
 static int begin_part(struct nk_parts *p, struct nk_err *err)
 {
-    p->in_field = !p->parser.filename;
-    if (!p->in_field)
+    int rc = p->events->on_part ? p->events->on_part(p, err) : 0;
+
+    p->in_field = rc > 0;
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    if (p->parser.filename)
         return begin_file(p, err);
-    if (p->events->on_field)
-        return p->events->on_field(p, err);
     return nk_fail(err, NK_BAD_REQUEST, "part %.100s has no filename",
                    p->parser.name ? p->parser.name : "");
 }

@@ -18,9 +18,9 @@
 struct nk_parts;
 
 struct nk_parts_events {
-    /* A part that is no file. 0: take its bytes by on_field_data, -1 with err: it is refused. NULL:
-     * every part must be a file. */
-    int (*on_field)(struct nk_parts *p, struct nk_err *err);
+    /* A part begins. 1: it is a field, whose bytes go to on_field_data; 0: it is a file; -1 with err:
+     * it is refused. NULL: every part must be a file. */
+    int (*on_part)(struct nk_parts *p, struct nk_err *err);
     /* 0; 1: taken, but give no more until nk_parts_resume; -1 with err. */
     int (*on_field_data)(struct nk_parts *p, const void *data, size_t len, struct nk_err *err);
     int (*on_field_end)(struct nk_parts *p, struct nk_err *err);
