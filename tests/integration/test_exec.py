@@ -303,12 +303,6 @@ def test_what_is_not_built_yet_says_so_by_name(nook):
         response = nook.post(target, {"command": "true", "report_files": True})
         assert (response.status, response.code) == (501, "not_supported")
         assert "report_files" in response.json()["error"]["message"]
-    body = ('--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n{"command":"true"}\r\n'
-            '--b--\r\n')
-    response = nook.request("POST", "/v1/exec", body=body,
-                            headers={"Content-Type": "multipart/form-data; boundary=b"})
-    assert (response.status, response.code) == (501, "not_supported")
-    assert "multipart" in response.json()["error"]["message"]
 
 
 def test_the_agent_ends_with_a_command_running(nook):
