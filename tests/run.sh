@@ -44,7 +44,8 @@ run_pytest() {
     shift
     # shellcheck disable=SC2086 # arguments
     NOOK_BINARY=build/$preset/nookd build/venv/bin/python -m pytest -q -c tests/pytest.ini \
-        --rootdir tests --junitxml "$results/$stage-pytest.xml" ${PYTEST_ARGS-} "$@"
+        --rootdir tests -n "$jobs" --dist worksteal --durations=10 \
+        --junitxml "$results/$stage-pytest.xml" ${PYTEST_ARGS-} "$@"
 }
 
 stage_lint() {
