@@ -13,7 +13,7 @@
 #include "api/api.h"
 #include "api/keys.h"
 #include "api/tickets.h"
-#include "app_loop.h"
+#include "app_inside.h"
 #include "app_setup.h"
 #include "base/clock.h"
 #include "base/job.h"
@@ -21,47 +21,13 @@
 #include "base/scope.h"
 #include "files/archives.h"
 #include "files/roots.h"
+#include "lifetime/lifetime.h"
 #include "process/confine.h"
 #include "process/reaper.h"
 #include "process/registry.h"
 
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
 #define DRAIN_MS 5000        /* for clients to take their last answers */
-
-struct probe_job {
-    struct nk_job job;
-    struct nk_kernel kernel; /* the pool thread's own copy */
-    uint32_t without;
-    struct nk_creds creds;
-};
-
-struct app {
-    const struct nk_config *cfg; /* borrowed: outlives the app */
-    uv_loop_t loop;
-    struct nk_app_loop loop_size;
-    struct nk_user user;
-    struct nk_kernel kernel;
-    struct nk_filter filter;
-    char host[65];
-    char **env; /* owned */
-    struct nk_jobs *jobs;
-    struct nk_reaper *reaper;
-    struct nk_spawner *spawner;
-    struct nk_registry *registry;
-    struct nk_keys *keys;
-    struct nk_tickets *tickets;
-    struct nk_archives *archives;
-    struct nk_roots *roots;
-    struct nk_server *server;
-    struct nk_api api;
-    struct probe_job probe;
-    uv_signal_t signals[3];
-    unsigned signals_open;
-    uv_timer_t drain;
-    uv_prepare_t flush;
-    uv_poll_t log_poll;
-    bool drain_open, flush_open, log_polled, probing;
-};
 
 static void notify_ready(void)
 {
@@ -91,7 +57,7 @@ static void probe_work(struct nk_job *job)
 static void probe_done(struct nk_job *job, bool canceled)
 {
     struct probe_job *p = NK_CONTAINER_OF(job, struct probe_job, job);
-    struct app *a = NK_CONTAINER_OF(p, struct app, probe);
+    struct nk_app *a = NK_CONTAINER_OF(p, struct nk_app, probe);
 
     a->probing = false;
     if (canceled)
@@ -102,7 +68,7 @@ static void probe_done(struct nk_job *job, bool canceled)
     nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
 }
 
-static void start_probe(struct app *a)
+static void start_probe(struct nk_app *a)
 {
     a->probing = true;
     a->probe = (struct probe_job){.job = {.work = probe_work, .done = probe_done},
@@ -123,13 +89,13 @@ static void on_log_writable(uv_poll_t *handle, int status, int events)
 
 static void on_prepare(uv_prepare_t *handle)
 {
-    struct app *a = handle->data;
+    struct nk_app *a = handle->data;
 
     if (nk_log_pending() && a->log_polled)
         (void)uv_poll_start(&a->log_poll, UV_WRITABLE, on_log_writable);
 }
 
-static void close_handles(struct app *a)
+static void close_handles(struct nk_app *a)
 {
     for (unsigned i = 0; i < a->signals_open; i++)
         uv_close((uv_handle_t *)&a->signals[i], NULL);
@@ -144,9 +110,11 @@ static void close_handles(struct app *a)
 }
 
 /* Services let go in the reverse order of their start; the loop ends when their handles are closed. */
-static void close_services(struct app *a)
+static void close_services(struct nk_app *a)
 {
     nk_server_close(&a->server);
+    nk_lifetime_close(&a->lifetime);
+    a->api.lifetime = NULL;
     nk_keys_close(&a->keys);
     nk_archives_close(&a->archives);
     nk_registry_close(&a->registry);
@@ -167,7 +135,7 @@ static void on_drain_over(uv_timer_t *timer)
 
 static void on_commands_over(void *ctx)
 {
-    struct app *a = ctx;
+    struct nk_app *a = ctx;
 
     if (!a->server)
         return;
@@ -175,7 +143,7 @@ static void on_commands_over(void *ctx)
     nk_server_drain(a->server, on_drained, a);
 }
 
-static void begin_end(struct app *a, enum nk_reason why)
+static void begin_end(struct nk_app *a, enum nk_reason why)
 {
     unsigned grace = a->api.ending ? 0 : (unsigned)a->cfg->grace_ms;
 
@@ -197,7 +165,26 @@ static void on_api_end(void *ctx)
     begin_end(ctx, NK_REASON_SHUTDOWN);
 }
 
-static int watch_signals(struct app *a)
+static void on_lifetime_over(void *ctx, enum nk_lifetime_over why)
+{
+    begin_end(ctx, why == NK_LIFETIME_TTL ? NK_REASON_TTL : NK_REASON_IDLE);
+}
+
+static int open_lifetime(struct nk_app *a)
+{
+    const struct nk_lifetime_config cfg = {.loop = &a->loop,
+                                           .ttl_ms = a->cfg->ttl_ms,
+                                           .max_ttl_ms = a->cfg->max_ttl_ms,
+                                           .idle_ms = a->cfg->idle_timeout_ms,
+                                           .on_over = on_lifetime_over,
+                                           .ctx = a};
+
+    a->api.on_end = on_api_end;
+    a->api.on_end_ctx = a;
+    return nk_lifetime_open(&cfg, &a->lifetime);
+}
+
+static int watch_signals(struct nk_app *a)
 {
     static const int ends[] = {SIGTERM, SIGINT, SIGQUIT};
 
@@ -215,7 +202,7 @@ static int watch_signals(struct app *a)
     return 0;
 }
 
-static int open_handles(struct app *a)
+static int open_handles(struct nk_app *a)
 {
     int rc = uv_timer_init(&a->loop, &a->drain);
 
@@ -244,12 +231,12 @@ static void block_signals(void)
 
 /* Threads made from here on inherit it, the pool's too: it denies nothing that we need once the
  * filesystem is as it should be. */
-static bool confine_self(const struct app *a)
+static bool confine_self(const struct nk_app *a)
 {
     return a->filter.program && nk_confine_apply(&a->filter) == 0;
 }
 
-static int open_processes(struct app *a)
+static int open_processes(struct nk_app *a)
 {
     const struct nk_config *cfg = a->cfg;
     bool root = geteuid() == 0;
@@ -290,130 +277,6 @@ static int open_processes(struct app *a)
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
-static struct nk_api_settings api_settings(const struct app *a)
-{
-    const struct nk_config *cfg = a->cfg;
-
-    return (struct nk_api_settings){
-        .id = cfg->id ? cfg->id : a->host,
-        .auth = !cfg->no_auth,
-        .origins = (const char *const *)cfg->allow_origin.item,
-        .hosts = (const char *const *)cfg->allow_host.item,
-        .allow_users = (const char *const *)cfg->allow_user.item,
-        .env = (const char *const *)a->env,
-        .working_dir = cfg->writable.item[0],
-        .writable = (const char *const *)cfg->writable.item,
-        .readable = (const char *const *)cfg->readable.item,
-        .timeout_ms = cfg->timeout_ms,
-        .max_timeout_ms = cfg->max_timeout_ms,
-        .max_output = cfg->max_output,
-        .log_bytes = cfg->log_bytes,
-        .log_total = cfg->log_total,
-        .max_body = cfg->max_body,
-        .max_upload = cfg->max_upload,
-        .max_commands = (unsigned)cfg->max_commands,
-        .max_processes = (unsigned)cfg->max_processes,
-        .limits = {.nproc = cfg->nproc ? cfg->nproc : cfg->max_processes,
-                   .nofile_soft = cfg->nofile,
-                   .fsize = cfg->fsize,
-                   .memory = cfg->memory},
-        .grace_ms = (unsigned)cfg->grace_ms,
-    };
-}
-
-/* As root the rights of the command user are taken for each job; else they are our own. */
-static const struct nk_creds *files_as(const struct app *a)
-{
-    return geteuid() == 0 && a->user.creds.uid != 0 ? &a->user.creds : NULL;
-}
-
-/* The roots are opened with the rights of whom they are for. */
-static int open_roots(struct app *a, struct nk_err *err)
-{
-    const struct nk_config *cfg = a->cfg;
-    const struct nk_creds *as = files_as(a);
-    bool switched = as && nk_job_become(as) == 0;
-    int rc = nk_roots_new((const char *const *)cfg->writable.item,
-                          (const char *const *)cfg->readable.item, &a->kernel, &a->roots, err);
-
-    if (switched)
-        nk_job_restore();
-    return rc;
-}
-
-static void fill_api(struct app *a)
-{
-    struct nk_api *api = &a->api;
-
-    api->loop = &a->loop;
-    api->set = api_settings(a);
-    api->jobs = a->jobs;
-    api->processes = a->registry;
-    api->keys = a->keys;
-    api->tickets = a->tickets;
-    api->archives = a->archives;
-    api->roots = a->roots;
-    api->files_as = files_as(a);
-    api->spawner = a->spawner;
-    api->reaper = a->reaper;
-    api->kernel = &a->kernel;
-    api->user = &a->user;
-    nk_id_new(api->instance);
-    api->created_wall_ms = nk_clock_wall_ms();
-    api->started_ms = nk_clock_mono_ms();
-    api->on_end = on_api_end;
-    api->on_end_ctx = a;
-}
-
-static int open_server(struct app *a)
-{
-    struct nk_server_config sc = {
-        .routes = nk_routes,
-        .route_count = nk_route_count,
-        .hooks = nk_api_hooks(&a->api),
-        .limits = {.header_max = NK_HEADER_MAX,
-                   .header_lines_max = NK_HEADER_LINES_MAX,
-                   .url_max = NK_URL_MAX,
-                   .chunk_line_max = NK_CHUNK_LINE_MAX,
-                   .json_max = a->cfg->max_body,
-                   .upload_max = a->cfg->max_upload,
-                   .conns_max = NK_CONNS_MAX,
-                   .conns_reserved = NK_CONNS_RESERVED,
-                   .header_ms = NK_HEADER_MS,
-                   .idle_ms = NK_IDLE_MS,
-                   .body_grace_ms = NK_BODY_GRACE_MS,
-                   .body_min_rate = NK_BODY_MIN_RATE,
-                   .write_stall_ms = NK_WRITE_STALL_MS},
-        .instance = a->api.instance,
-        .jobs = a->jobs,
-    };
-    int rc = nk_server_open(&a->loop, &sc, &a->server);
-
-    a->api.server = a->server;
-    return rc;
-}
-
-static int listen_all(struct app *a, struct nk_err *err)
-{
-    const struct nk_config *cfg = a->cfg;
-
-    if (cfg->socket && nk_server_listen_unix(a->server, cfg->socket, err) < 0)
-        return -1;
-    for (size_t i = 0; i < cfg->listen.count; i++) {
-        unsigned port;
-
-        if (nk_server_listen_tcp(a->server, cfg->listen.item[i], &port, err) < 0)
-            return -1;
-        nk_log_write(NK_LOG_INFO, "listening", NULL,
-                     (const struct nk_log_field[]){{"address", cfg->listen.item[i], 0},
-                                                   {"port", NULL, port},
-                                                   {NULL, NULL, 0}});
-    }
-    if (cfg->vsock)
-        return nk_server_listen_vsock(a->server, (unsigned)cfg->vsock, err);
-    return 0;
-}
-
 /* After a burst the memory goes back: no threshold that grows, few arenas. */
 static void tune_memory(void)
 {
@@ -422,7 +285,7 @@ static void tune_memory(void)
     (void)mallopt(M_ARENA_MAX, 2);
 }
 
-static int prepare(struct app *a, struct nk_err *err)
+static int prepare(struct nk_app *a, struct nk_err *err)
 {
     const struct nk_config *cfg = a->cfg;
 
@@ -440,7 +303,7 @@ static int prepare(struct app *a, struct nk_err *err)
     return 0;
 }
 
-static int start(struct app *a, struct nk_err *err)
+static int start(struct nk_app *a, struct nk_err *err)
 {
     int rc;
 
@@ -450,22 +313,25 @@ static int start(struct app *a, struct nk_err *err)
     nk_app_loop_size(&a->loop_size, &a->loop);
     rc = open_handles(a);
     if (rc == 0)
+        rc = open_lifetime(a);
+    if (rc == 0)
         rc = open_processes(a);
     if (rc < 0)
         return nk_fail_sys(err, -rc, "cannot start");
-    if (open_roots(a, err) < 0)
+    if (nk_app_serve_roots(a, err) < 0)
         return -1;
-    fill_api(a);
-    rc = open_server(a);
+    rc = nk_app_serve_fill(a);
+    if (rc == 0)
+        rc = nk_app_serve_open(a);
     if (rc < 0)
         return nk_fail_sys(err, -rc, "cannot start the endpoint");
-    if (listen_all(a, err) < 0)
+    if (nk_app_serve_listen(a, err) < 0)
         return -1;
     start_probe(a);
     return 0;
 }
 
-static void warn(const struct app *a)
+static void warn(const struct nk_app *a)
 {
     if (a->cfg->no_auth)
         nk_log_msg(NK_LOG_WARN, "no_auth", "--no-auth: whoever reaches the port may use it");
@@ -477,7 +343,7 @@ static void warn(const struct app *a)
 
 int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
 {
-    struct app *a = calloc(1, sizeof *a);
+    struct nk_app *a = calloc(1, sizeof *a);
     int status = -1;
     bool json = cfg->log_json >= 0 ? cfg->log_json != 0 : !isatty(STDERR_FILENO);
 
@@ -499,6 +365,7 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
         nk_tickets_free(a->tickets);
         (void)uv_loop_close(&a->loop);
     }
+    nk_sandbox_fini(&a->api.sandbox);
     nk_app_setup_free_env(a->env);
     nk_confine_fini(&a->filter);
     nk_log_fini();

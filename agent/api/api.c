@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/request.h"
+#include "lifetime/lifetime.h"
 
 /* A line costs as much as half of a small request, so what went well is for those who debug, and
  * so are probes, which come by the second and say nothing. */
@@ -14,6 +15,21 @@ static enum nk_log_level level_of(const struct nk_req *req, int status, bool gon
     bool probe = route && route->auth == NK_AUTH_NONE;
 
     return probe || (status < 400 && !gone) ? NK_LOG_DEBUG : NK_LOG_INFO;
+}
+
+/* What is worked on keeps the sandbox from idling, as long as it lasts. */
+static int on_gate(struct nk_req *req, struct nk_err *err)
+{
+    struct nk_api *api = nk_req_app(req);
+    const struct nk_route *route = nk_req_route(req);
+
+    if (nk_gate_check(req, err) < 0)
+        return -1;
+    if (route && route->touches) {
+        nk_req_set_counted(req);
+        nk_lifetime_hold(api->lifetime);
+    }
+    return 0;
 }
 
 static void on_finished(struct nk_req *req, int status, bool gone)
@@ -30,6 +46,8 @@ static void on_finished(struct nk_req *req, int status, bool gone)
         {NULL, NULL, 0},
     };
 
+    if (nk_req_is_counted(req) && api->lifetime)
+        nk_lifetime_release(api->lifetime);
     if (status >= 100 && status < 600)
         api->answers[status / 100]++;
     if (nk_log_on(level))
@@ -39,7 +57,7 @@ static void on_finished(struct nk_req *req, int status, bool gone)
 struct nk_http_hooks nk_api_hooks(struct nk_api *api)
 {
     return (struct nk_http_hooks){
-        .gate = nk_gate_check,
+        .gate = on_gate,
         .problem = nk_problem_reply,
         .finished = on_finished,
         .app = api,

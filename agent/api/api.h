@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "api/sandbox.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/secret.h"
@@ -23,6 +24,7 @@
 struct nk_archives;
 struct nk_jobs;
 struct nk_keys;
+struct nk_lifetime;
 struct nk_reaper;
 struct nk_registry;
 struct nk_roots;
@@ -56,6 +58,8 @@ struct nk_api {
     struct nk_jobs *jobs;
     struct nk_registry *processes;
     struct nk_keys *keys;
+    struct nk_lifetime *lifetime;
+    struct nk_sandbox sandbox; /* owned */
     struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_spawner *spawner;

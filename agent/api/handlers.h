@@ -41,5 +41,13 @@ int nk_api_file_move(struct nk_req *req, struct nk_err *err);
 int nk_api_file_copy(struct nk_req *req, struct nk_err *err);
 int nk_api_file_chmod(struct nk_req *req, struct nk_err *err);
 int nk_api_workspace_delete(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_show(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_patch(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_delete(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_keepalive(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_pause(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_resume(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_token(struct nk_req *req, struct nk_err *err);
+int nk_api_sandbox_usage(struct nk_req *req, struct nk_err *err);
 
 #endif

@@ -77,6 +77,22 @@ const struct nk_route nk_routes[] = {
      .touches = 1},
     {"PUT", "/v1/archive", "archiveWrite", nk_api_archive_write, .ident = NK_IDENT_OPTIONAL,
      .body = NK_BODY_STREAM, .query = {"path", "strict"}, .while_paused = 1, .touches = 1},
+    {"GET", "/v1/sandbox", "sandboxShow", nk_api_sandbox_show, .while_paused = 1,
+     .while_ending = 1},
+    {"PATCH", "/v1/sandbox", "sandboxPatch", nk_api_sandbox_patch, .body = NK_BODY_JSON,
+     .while_paused = 1},
+    {"DELETE", "/v1/sandbox", "sandboxDelete", nk_api_sandbox_delete, .while_paused = 1,
+     .while_ending = 1},
+    {"POST", "/v1/sandbox/keepalive", "sandboxKeepalive", nk_api_sandbox_keepalive,
+     .body = NK_BODY_JSON_OPT, .while_paused = 1, .touches = 1},
+    {"POST", "/v1/sandbox/pause", "sandboxPause", nk_api_sandbox_pause, .body = NK_BODY_JSON_OPT,
+     .while_paused = 1},
+    {"POST", "/v1/sandbox/resume", "sandboxResume", nk_api_sandbox_resume, .body = NK_BODY_JSON_OPT,
+     .while_paused = 1},
+    {"PUT", "/v1/sandbox/token", "sandboxToken", nk_api_sandbox_token, .body = NK_BODY_JSON,
+     .while_paused = 1},
+    {"GET", "/v1/sandbox/usage", "sandboxUsage", nk_api_sandbox_usage, .while_paused = 1,
+     .while_ending = 1},
 };
 
 const size_t nk_route_count = NK_COUNT(nk_routes);

@@ -198,6 +198,16 @@ void *nk_req_ctx(const struct nk_req *req)
     return req->ctx;
 }
 
+void nk_req_set_counted(struct nk_req *req)
+{
+    req->counted = true;
+}
+
+bool nk_req_is_counted(const struct nk_req *req)
+{
+    return req->counted;
+}
+
 void nk_req_set_identity(struct nk_req *req, void *identity)
 {
     req->identity = identity;

@@ -63,6 +63,8 @@ void nk_req_pause_body(struct nk_req *req, bool pause); /* back-pressure: stop o
 /* Slots for the layers above; never read here. */
 void nk_req_set_ctx(struct nk_req *req, void *ctx); /* the handler's own state */
 void *nk_req_ctx(const struct nk_req *req);
+void nk_req_set_counted(struct nk_req *req); /* a mark, as what is undone in `finished` */
+bool nk_req_is_counted(const struct nk_req *req);
 void nk_req_set_identity(struct nk_req *req, void *identity);
 void *nk_req_identity(const struct nk_req *req);
 

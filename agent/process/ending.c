@@ -6,9 +6,7 @@
 
 #define HUNT_MS 6000 /* after KILL; what then still lives cannot be killed by us */
 
-typedef void (*each_fn)(struct nk_registry *r, struct nk_process *p);
-
-static void each_running(struct nk_registry *r, each_fn fn)
+void nk_registry_each_running(struct nk_registry *r, nk_each_fn fn)
 {
     for (struct nk_list *o = r->owners.next; o != &r->owners; o = o->next) {
         struct nk_owner *owner = nk_list_entry(o, struct nk_owner, link);
@@ -21,7 +19,7 @@ static void each_running(struct nk_registry *r, each_fn fn)
     }
 }
 
-static void each_suspect(struct nk_registry *r, each_fn fn)
+static void each_suspect(struct nk_registry *r, nk_each_fn fn)
 {
     struct nk_list *n, *next;
 
@@ -69,7 +67,7 @@ static void on_grace_over(uv_timer_t *timer)
     struct nk_registry *r = timer->data;
 
     r->killing = true;
-    each_running(r, send_kill);
+    nk_registry_each_running(r, send_kill);
     each_suspect(r, send_kill);
     (void)uv_timer_start(timer, on_hunt_over, HUNT_MS, 0);
 }
@@ -103,7 +101,7 @@ void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned gra
         r->end_why = why;
         r->end_done = done;
         r->end_ctx = ctx;
-        each_running(r, send_term);
+        nk_registry_each_running(r, send_term);
         each_suspect(r, send_term);
     }
     (void)uv_timer_start(&r->end_timer, on_grace_over, grace_ms, 0);

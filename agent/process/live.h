@@ -74,6 +74,7 @@ struct nk_live {
     uint64_t must_read; /* bytes in the outputs at the reap that have not been read */
     unsigned quiet_ms;  /* how long the clock of the end has run */
     uint64_t quiet_from;
+    uint64_t timeout_left_ms; /* while paused: of the command's time */
 };
 
 /* live.c */
@@ -89,6 +90,7 @@ void nk_output_read(struct nk_output *o, bool until_dry);
 void nk_output_close(struct nk_output *o);
 void nk_output_resume(struct nk_live *l); /* a watcher moved on: read again if there is room */
 size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep);
+void nk_output_clock(struct nk_live *l, bool run); /* stands still while paused */
 void nk_output_reaped(struct nk_live *l); /* reads what is there, starts the clock of the end */
 void nk_output_gone(struct nk_live *l);   /* the rest is read and the terminal let go, soon */
 
@@ -106,11 +108,13 @@ void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct n
 /* process.c */
 void nk_process_step(struct nk_process *p);
 void nk_process_drop_captures(struct nk_process *p);
+void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 
 /* registry.c, trees.c */
 struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
                                      const char *name, struct nk_err *err); /* takes a slot */
 void nk_registry_failed(struct nk_process *p);  /* never started: gives the slot back, forgets */
+void nk_registry_started(struct nk_process *p); /* stops it at once in a paused sandbox */
 void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
 void nk_registry_recount(struct nk_process *p); /* the memory of an ended record has changed */
 void nk_registry_count_read(struct nk_registry *r, size_t n);

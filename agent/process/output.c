@@ -4,6 +4,7 @@
 
 #include "base/scope.h"
 #include "process/live.h"
+#include "process/registry.h"
 
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
@@ -113,7 +114,18 @@ static void on_quiet(uv_timer_t *timer)
 
 static bool clock_runs(const struct nk_live *l)
 {
-    return l->process->reaped && l->process->state == NK_PROC_RUNNING && !l->paused;
+    const struct nk_process *p = l->process;
+
+    return p->reaped && p->state == NK_PROC_RUNNING && !l->paused &&
+           !nk_registry_is_paused(p->registry);
+}
+
+void nk_output_clock(struct nk_live *l, bool run)
+{
+    if (!run)
+        clock_stop(l);
+    else if (l->process->reaped && !l->paused)
+        clock_start(l);
 }
 
 static void pause_reading(struct nk_live *l)

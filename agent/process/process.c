@@ -95,6 +95,12 @@ static void on_timeout(uv_timer_t *timer)
     nk_process_end(l->process, NK_REASON_TIMEOUT);
 }
 
+void nk_process_arm_timeout(struct nk_live *l, uint64_t ms)
+{
+    uv_update_time(l->timeout.loop);
+    (void)uv_timer_start(&l->timeout, on_timeout, ms, 0);
+}
+
 static void start_failed(struct nk_live *l, const struct nk_err *err)
 {
     struct nk_process *p = l->process;
@@ -125,10 +131,9 @@ static void on_spawned(struct nk_spawn *s, pid_t pid, const struct nk_err *err)
     nk_output_arm(&l->out[0]);
     nk_output_arm(&l->out[1]);
     nk_input_push(&l->in);
-    if (p->timeout_ms > 0) {
-        uv_update_time(l->timeout.loop);
-        (void)uv_timer_start(&l->timeout, on_timeout, p->timeout_ms, 0);
-    }
+    if (p->timeout_ms > 0)
+        nk_process_arm_timeout(l, p->timeout_ms);
+    nk_registry_started(p);
     if (l->kill_wanted)
         nk_process_end(p, p->reason);
     nk_process_emit(p, NK_PROC_EV_STARTED, NULL);

@@ -184,6 +184,8 @@ static int may_start(struct nk_registry *r, struct nk_owner *o, const char *name
 {
     if (r->ending)
         return nk_fail(err, NK_SHUTTING_DOWN, "the sandbox is ending");
+    if (r->paused)
+        return nk_fail(err, NK_PAUSED, "the sandbox is paused");
     if (o->running_count >= r->cfg.max_commands)
         return nk_fail(err, NK_BUSY, "all %u command slots are taken", r->cfg.max_commands);
     if (name && name_taken(o, name))

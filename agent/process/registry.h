@@ -89,6 +89,16 @@ void nk_registry_hold(struct nk_process *p);
 void nk_registry_unhold(struct nk_process *p);
 size_t nk_registry_memory(const struct nk_process *p); /* of its outputs */
 
+/* Freezes or wakes every command's tree, also what is left of ended ones. While paused starts are
+ * NK_PAUSED and the commands' own clocks stand still. `done` comes later, once; rc 0 or -errno. One
+ * at a time: NK_CONFLICT while another is under way. */
+struct nk_pause {
+    void (*done)(struct nk_pause *pause, int rc);
+};
+int nk_registry_pause(struct nk_registry *r, bool pause, struct nk_pause *p, struct nk_err *err);
+bool nk_registry_is_paused(const struct nk_registry *r);
+void nk_registry_unpause_wait(struct nk_registry *r, struct nk_pause *p); /* `done` is not called */
+
 /* Ends everything, for `why`; `done` once nothing runs. New starts are refused: shutting_down. */
 void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned grace_ms,
                          void (*done)(void *ctx), void *ctx);

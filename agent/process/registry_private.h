@@ -30,6 +30,12 @@ struct nk_registry {
     uint64_t scanned_ms;
     bool scan_busy, scan_again;
 
+    bool paused;
+    struct nk_job pause_job;
+    struct nk_pause *pause_asked; /* borrowed: whom to tell; NULL: nobody any more */
+    int pause_rc;
+    bool pause_busy, pause_to;
+
     unsigned jobs; /* tree jobs and scans under way */
     bool ending, killing, ended_told;
     enum nk_reason end_why;
@@ -48,6 +54,8 @@ void nk_trees_clear(struct nk_registry *r, struct nk_process *p);
 void nk_trees_on_pass(void *registry);
 
 /* ending.c */
+typedef void (*nk_each_fn)(struct nk_registry *r, struct nk_process *p);
+void nk_registry_each_running(struct nk_registry *r, nk_each_fn fn);
 void nk_ending_step(struct nk_registry *r);
 void nk_registry_release(struct nk_registry *r); /* frees after the last handle and job */
 

@@ -320,3 +320,48 @@ struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, 
     (void)each_group(status, in_range, &r);
     return (struct nk_tree_holder){true, r.found, e.session};
 }
+
+/* How many were signalled. One that is stopped already needs no second STOP. */
+static int freeze_pass(DIR *dir, struct range range, bool freeze)
+{
+    char status[STATUS_MAX];
+    const char *name, *state;
+    int found = 0;
+
+    while ((name = next_pid(dir))) {
+        pid_t pid = (pid_t)strtol(name, NULL, 10);
+
+        if (pid == getpid() || read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0)
+            continue;
+        state = field(status, "\nState:\t");
+        if (is_dead(status) || (freeze && state && (*state == 'T' || *state == 't')))
+            continue;
+        if (!each_group(status, in_range, &range))
+            continue;
+        (void)kill(pid, freeze ? SIGSTOP : SIGCONT);
+        found++;
+    }
+    return found;
+}
+
+int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_ms)
+{
+    uint64_t until = nk_clock_mono_ms() + deadline_ms;
+    int quiet = 0;
+
+    while (quiet < (freeze ? 2 : 1)) {
+        DIR *dir = opendir("/proc");
+        int found;
+
+        if (!dir)
+            return -errno;
+        found = freeze_pass(dir, (struct range){first, count, 0}, freeze);
+        (void)closedir(dir);
+        quiet = found == 0 || !freeze ? quiet + 1 : 0;
+        if (nk_clock_mono_ms() > until)
+            return -ETIMEDOUT;
+        if (found > 0 && freeze)
+            (void)poll(NULL, 0, 1); /* let them stop before looking again */
+    }
+    return 0;
+}

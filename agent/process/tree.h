@@ -27,6 +27,10 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms);
 /* Which of the marks first … first + count - 1 somebody carries: one pass, a byte each in `alive`. */
 int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive);
 
+/* STOP to whatever carries one of the marks and is not stopped yet, pass after pass, until two in a
+ * row find nothing to stop; CONT to all, once. 0, -ETIMEDOUT or -errno. */
+int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_ms);
+
 /* To which tree one process belongs. `proc` is a descriptor of /proc. */
 struct nk_tree_holder {
     bool known; /* false: it is gone */

@@ -262,3 +262,23 @@ def test_every_operation_is_asked_by_some_test_here():
     for path, _, _ in spec.operations():
         tail = path.replace("/v1/processes/{id}", "").replace("/v1/files/", "")
         assert tail in text, path
+
+
+def test_the_sandbox_and_its_end():
+    one = harness.Nook("--network-enforced-by", "outside")
+    try:
+        ask(one, "GET", "/v1/sandbox", 200)
+        patch = json.loads((spec.TOP / "proto/examples/sandbox_patch.json").read_text())
+        ask(one, "PATCH", "/v1/sandbox", 200, json=patch)
+        ask(one, "PATCH", "/v1/sandbox", 400, json={"colour": "red"})
+        ask(one, "PATCH", "/v1/sandbox", 501, json={"limits": {"disk": 1}})
+        for what in ("keepalive", "pause", "resume"):
+            ask(one, "POST", f"/v1/sandbox/{what}", 200)
+        ask(one, "GET", "/v1/sandbox/usage", 200)
+        ask(one, "PUT", "/v1/sandbox/token", 204, json={"token": "x" * 40})
+        ask(one, "DELETE", "/v1/sandbox", 202)
+        assert one.wait() == 0
+    finally:
+        wrong = one.finish()
+        one.remove()
+    assert not wrong

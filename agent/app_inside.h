@@ -1,0 +1,58 @@
+/*
+ * The daemon's one object, shared by app.c and app_serve.c. Private to them.
+ */
+#ifndef NK_APP_INSIDE_H
+#define NK_APP_INSIDE_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "app_loop.h"
+#include "base/job.h"
+#include "config.h"
+#include "process/confine.h"
+
+struct probe_job {
+    struct nk_job job;
+    struct nk_kernel kernel; /* the pool thread's own copy */
+    uint32_t without;
+    struct nk_creds creds;
+};
+
+struct nk_app {
+    const struct nk_config *cfg; /* borrowed: outlives the app */
+    uv_loop_t loop;
+    struct nk_app_loop loop_size;
+    struct nk_user user;
+    struct nk_kernel kernel;
+    struct nk_filter filter;
+    char host[65];
+    char **env; /* owned */
+    struct nk_jobs *jobs;
+    struct nk_reaper *reaper;
+    struct nk_spawner *spawner;
+    struct nk_registry *registry;
+    struct nk_keys *keys;
+    struct nk_lifetime *lifetime;
+    struct nk_tickets *tickets;
+    struct nk_archives *archives;
+    struct nk_roots *roots;
+    struct nk_server *server;
+    struct nk_api api;
+    struct probe_job probe;
+    uv_signal_t signals[3];
+    unsigned signals_open;
+    uv_timer_t drain;
+    uv_prepare_t flush;
+    uv_poll_t log_poll;
+    bool drain_open, flush_open, log_polled, probing;
+};
+
+/* app_serve.c: the api's values from the options, the roots of files, the endpoint. */
+int nk_app_serve_roots(struct nk_app *a, struct nk_err *err);
+int nk_app_serve_fill(struct nk_app *a); /* 0 or -errno */
+int nk_app_serve_open(struct nk_app *a); /* 0 or -errno */
+int nk_app_serve_listen(struct nk_app *a, struct nk_err *err);
+
+#endif
