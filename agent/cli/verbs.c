@@ -11,7 +11,10 @@
 #include "cli/cmd_health.h"
 #include "cli/cmd_kill.h"
 #include "cli/cmd_logs.h"
+#include "cli/cmd_ls.h"
+#include "cli/cmd_mkdir.h"
 #include "cli/cmd_ps.h"
+#include "cli/cmd_rm.h"
 #include "cli/out.h"
 
 #define BAD_USAGE 2
@@ -22,6 +25,9 @@ static const struct nk_verb verbs[] = {
     {"logs", "print what a process wrote, and follow it", nk_cmd_logs_help, nk_cmd_logs},
     {"kill", "send a signal to a process", nk_cmd_kill_help, nk_cmd_kill},
     {"cp", "copy files into the sandbox and out of it", nk_cmd_cp_help, nk_cmd_cp},
+    {"ls", "list a folder of the sandbox", nk_cmd_ls_help, nk_cmd_ls},
+    {"rm", "remove files and folders", nk_cmd_rm_help, nk_cmd_rm},
+    {"mkdir", "make folders", nk_cmd_mkdir_help, nk_cmd_mkdir},
     {"call", "make one raw call of the API", nk_cmd_call_help, nk_cmd_call},
     {"health", "ask whether the daemon is well", nk_cmd_health_help, nk_cmd_health},
 };
