@@ -216,6 +216,16 @@ void nk_outlog_shrink(struct nk_outlog *log)
         (void)resize(log, size);
 }
 
+void nk_outlog_forget(struct nk_outlog *log, uint64_t keep)
+{
+    if (keep > log->end)
+        keep = log->end;
+    if (keep > log->start)
+        log->start = keep;
+    if (log->start < log->end)
+        nk_outlog_shrink(log);
+}
+
 size_t nk_outlog_memory(const struct nk_outlog *log)
 {
     return log->size;

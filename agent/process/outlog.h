@@ -50,7 +50,9 @@ struct nk_outlog_run {
 /* The run at `pos`, or false when there is nothing at or after it. */
 bool nk_outlog_at(const struct nk_outlog *log, uint64_t pos, size_t max, struct nk_outlog_run *out);
 
-void nk_outlog_drop(struct nk_outlog *log);   /* forgets all bytes, keeps the offsets */
+void nk_outlog_drop(struct nk_outlog *log); /* forgets all bytes, keeps the offsets */
+/* Forgets what lies before `keep`, and gives its memory back. */
+void nk_outlog_forget(struct nk_outlog *log, uint64_t keep);
 void nk_outlog_shrink(struct nk_outlog *log); /* gives back what an ended log does not need */
 size_t nk_outlog_memory(const struct nk_outlog *log); /* of the bytes; marks are an eighth on top */
 

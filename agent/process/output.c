@@ -6,6 +6,8 @@
 #include "process/live.h"
 #include "process/registry.h"
 
+#define STALLED_MS 1000 /* a reader that took nothing for so long stands still */
+
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
     struct nk_output *o = handle->data;
@@ -78,7 +80,7 @@ size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep)
 
 static void clock_stop(struct nk_live *l)
 {
-    if (!uv_is_active((uv_handle_t *)&l->quiet))
+    if (l->paused || !uv_is_active((uv_handle_t *)&l->quiet))
         return;
     l->quiet_ms += (unsigned)(uv_now(l->quiet.loop) - l->quiet_from);
     (void)uv_timer_stop(&l->quiet);
@@ -128,12 +130,24 @@ void nk_output_clock(struct nk_live *l, bool run)
         clock_start(l);
 }
 
+/* A reader that stands still costs what it has not read, not what it has. */
+static void on_stalled(uv_timer_t *timer)
+{
+    struct nk_live *l = timer->data;
+    uint64_t keep;
+
+    (void)nk_output_room(l->process, &keep);
+    nk_outlog_forget(&l->process->log, keep);
+}
+
+/* The clock of the end stands still while nothing is read; its timer watches the reader. */
 static void pause_reading(struct nk_live *l)
 {
+    clock_stop(l);
     l->paused = true;
     disarm(&l->out[0]);
     disarm(&l->out[1]);
-    clock_stop(l);
+    (void)uv_timer_start(&l->quiet, on_stalled, STALLED_MS, 0);
 }
 
 static void on_gone(uv_timer_t *timer)
@@ -164,6 +178,7 @@ void nk_output_resume(struct nk_live *l)
 
     if (!l->paused || nk_output_room(l->process, &keep) < NK_HOLD_MIN / 2)
         return;
+    (void)uv_timer_stop(&l->quiet);
     l->paused = false;
     nk_output_arm(&l->out[0]);
     nk_output_arm(&l->out[1]);

@@ -272,8 +272,8 @@ def test_the_sandbox_and_its_end():
         ask(one, "PATCH", "/v1/sandbox", 200, json=patch)
         ask(one, "PATCH", "/v1/sandbox", 400, json={"colour": "red"})
         ask(one, "PATCH", "/v1/sandbox", 501, json={"limits": {"disk": 1}})
-        for what in ("keepalive", "pause", "resume"):
-            ask(one, "POST", f"/v1/sandbox/{what}", 200)
+        for target in ("/v1/sandbox/keepalive", "/v1/sandbox/pause", "/v1/sandbox/resume"):
+            ask(one, "POST", target, 200)
         ask(one, "GET", "/v1/sandbox/usage", 200)
         ask(one, "PUT", "/v1/sandbox/token", 204, json={"token": "x" * 40})
         ask(one, "DELETE", "/v1/sandbox", 202)

@@ -113,6 +113,30 @@ static void shrinking_keeps_every_byte_and_its_stream(void **state)
     nk_outlog_fini(&log);
 }
 
+static void forgetting_gives_memory_back_and_keeps_the_rest(void **state)
+{
+    struct nk_outlog log;
+    struct nk_outlog_run run;
+    static char chunk[100000];
+
+    (void)state;
+    memset(chunk, 'f', sizeof chunk);
+    nk_outlog_init(&log, 1 << 20);
+    nk_outlog_write(&log, NK_STDOUT, chunk, sizeof chunk);
+    nk_outlog_write(&log, NK_STDERR, "tail", 4);
+    nk_outlog_forget(&log, 99000);
+    assert_int_equal(log.start, 99000);
+    assert_int_equal(log.size, 1024);
+    assert_true(nk_outlog_at(&log, 100000, 100, &run));
+    assert_memory_equal(run.data, "tail", 4);
+    assert_int_equal(run.stream, NK_STDERR);
+    nk_outlog_write(&log, NK_STDOUT, chunk, 5000);
+    assert_int_equal(log.start, 99000);
+    nk_outlog_forget(&log, UINT64_MAX);
+    assert_int_equal(log.start, log.end);
+    nk_outlog_fini(&log);
+}
+
 /* A plain array says what the ring must say. */
 struct model {
     uint8_t byte[1 << 16];
@@ -175,6 +199,7 @@ int main(void)
         cmocka_unit_test(bytes_that_must_be_kept_are_never_given_out),
         cmocka_unit_test(dropping_forgets_bytes_and_keeps_offsets),
         cmocka_unit_test(shrinking_keeps_every_byte_and_its_stream),
+        cmocka_unit_test(forgetting_gives_memory_back_and_keeps_the_rest),
         cmocka_unit_test(random_writes_read_back_as_a_plain_array_would),
     };
 
