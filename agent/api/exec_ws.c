@@ -97,6 +97,7 @@ static void write_opening(struct nk_session *s, struct nk_buf *out)
 
     nk_json_free(e->start);
     e->start = NULL;
+    s->binary = e->starter.ask.binary;
     nk_wire_ws_started(out, s->watcher.process, s->watcher.pos);
 }
 

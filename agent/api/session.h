@@ -40,7 +40,7 @@ struct nk_session_events {
 struct nk_session {
     const struct nk_session_events *events; /* set by the owner: static */
     bool holds;                             /* set by the owner */
-    bool binary;                            /* set by the owner before the start: output messages */
+    bool binary;                            /* set by the owner, at the latest in write_opening */
 
     struct nk_ws_conn ws;
     struct nk_watcher watcher;

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/out.h"
+
+#define NOT_EXECUTABLE 126
+#define NOT_FOUND 127
+
 int nk_ask_open(const struct nk_cli_env *env, const char *socket, unsigned timeout_ms,
                 struct nk_client **out, struct nk_err *err)
 {
@@ -23,17 +28,21 @@ static void copy(char *out, size_t room, const struct nk_json *object, const cha
     (void)snprintf(out, room, "%s", nk_ask_text(object, key, ""));
 }
 
+void nk_ask_read_problem(const struct nk_json *error, struct nk_ask_problem *out)
+{
+    copy(out->code, sizeof out->code, error, "code");
+    copy(out->message, sizeof out->message, error, "message");
+    copy(out->errno_name, sizeof out->errno_name, error, "errno");
+    copy(out->stage, sizeof out->stage, error, "stage");
+}
+
 /* What is no answer of ours (a proxy between us and the daemon) keeps its status alone. */
 static void read_problem(const struct nk_json *root, struct nk_ask_problem *out)
 {
     const struct nk_json *error = nk_json_get(root, "error");
 
-    if (!error || nk_json_type(error) != NK_JSON_OBJECT)
-        return;
-    copy(out->code, sizeof out->code, error, "code");
-    copy(out->message, sizeof out->message, error, "message");
-    copy(out->errno_name, sizeof out->errno_name, error, "errno");
-    copy(out->stage, sizeof out->stage, error, "stage");
+    if (error && nk_json_type(error) == NK_JSON_OBJECT)
+        nk_ask_read_problem(error, out);
 }
 
 static int read_rest(struct nk_client *c, struct nk_buf *out, struct nk_err *err)
@@ -70,6 +79,17 @@ int nk_ask_refused(const struct nk_ask_problem *p, struct nk_err *err)
     if (p->code[0] == '\0')
         return nk_fail(err, NK_BAD_GATEWAY, "the server answered with status %d", p->status);
     return nk_fail(err, NK_BAD_GATEWAY, "%s: %s", p->code, p->message);
+}
+
+int nk_ask_tell(const struct nk_ask_problem *p)
+{
+    struct nk_err err;
+
+    (void)nk_ask_refused(p, &err);
+    (void)nk_out_fail(&err);
+    if (strcmp(p->code, "exec_failed") != 0 || strcmp(p->stage, "exec") != 0)
+        return NK_OUT_FAILED;
+    return strcmp(p->errno_name, "ENOENT") == 0 ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
 static int read_answer(struct nk_client *c, struct nk_json **out, struct nk_err *err)

@@ -30,6 +30,11 @@ int nk_ask_open(const struct nk_cli_env *env, const char *socket, unsigned timeo
 /* Reads the rest of an answer that is not 2xx. Fails only on transport. */
 int nk_ask_problem(struct nk_client *c, int status, struct nk_ask_problem *out, struct nk_err *err);
 int nk_ask_refused(const struct nk_ask_problem *p, struct nk_err *err); /* as an error: -1 */
+/* Tells a refused start on standard error. The exit status as of a shell: 126 found but not to be
+ * run, 127 not there; a step before the program itself is our failure. */
+int nk_ask_tell(const struct nk_ask_problem *p);
+/* The members of an error object; what is not there stays empty. */
+void nk_ask_read_problem(const struct nk_json *error, struct nk_ask_problem *out);
 
 /* A whole call on a connection of its own; any answer but 2xx is an error. `body` may be NULL, and
  * `out` too; *out is NULL where the answer has no body. */

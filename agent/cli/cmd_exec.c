@@ -12,6 +12,8 @@
 #include "cli/args.h"
 #include "cli/exec_stream.h"
 #include "cli/out.h"
+#include "cli/talk.h"
+#include "cli/term.h"
 #include "cli/verbs.h"
 
 /* What the daemon takes as a JSON body by default; standard input travels inside it as base64. */
@@ -22,8 +24,8 @@ const char nk_cmd_exec_help[] =
     "\n"
     "Runs COMMAND in the sandbox, prints its output as it comes, and ends with its exit status.\n"
     "\n"
-    "  -i                 pass standard input on (a file or pipe, read to its end first)\n"
-    "  -t                 on a terminal (not supported yet)\n"
+    "  -i                 pass standard input on, and its end\n"
+    "  -t                 on a terminal of its own; -it makes it yours\n"
     "  --cwd DIR          working directory\n"
     "  --env NAME=VALUE   one more variable; may be repeated\n"
     "  --timeout SECONDS  kill it after that time\n"
@@ -33,7 +35,8 @@ const char nk_cmd_exec_help[] =
     "Exit status: the command's own, 128+N when signal N ended it; 126 when it cannot be run,\n"
     "127 when it is not found, 125 when nookd itself failed, 130 after Ctrl-C.\n"
     "\n"
-    "example: nookd exec --cwd /workspace -- sh -c 'ls -l; id'\n";
+    "example: nookd exec --cwd /workspace -- sh -c 'ls -l; id'\n"
+    "         nookd exec -it -- python3\n";
 
 struct exec_opts {
     bool input, tty, detach;
@@ -162,7 +165,7 @@ static int add_input(struct nk_json_out *out, struct nk_err *err)
 
     if (isatty(STDIN_FILENO))
         return nk_fail(err, NK_NOT_SUPPORTED,
-                       "-i from a terminal is not supported yet: give it a file or a pipe");
+                       "-i with --detach takes a file or a pipe, not a terminal");
     rc = read_input(&in, input_room(out), err);
     if (rc == 0)
         nk_json_out_base64(out, "stdin_base64", nk_buf_front(&in), nk_buf_left(&in));
@@ -170,11 +173,34 @@ static int add_input(struct nk_json_out *out, struct nk_err *err)
     return rc;
 }
 
+/* Whether it is talked to while it runs; else its request holds all that it gets. */
+static bool is_session(const struct exec_opts *o)
+{
+    return o->tty || (o->input && !o->detach);
+}
+
+static void add_session(struct nk_json_out *out, const struct exec_opts *o)
+{
+    unsigned cols, rows;
+
+    nk_json_out_str(out, "type", "start");
+    nk_json_out_bool(out, "binary", true);
+    if (!o->tty)
+        return;
+    nk_json_out_bool(out, "tty", true);
+    if (!nk_term_size(&cols, &rows))
+        return;
+    nk_json_out_u64(out, "cols", cols);
+    nk_json_out_u64(out, "rows", rows);
+}
+
 static int build(const struct exec_opts *o, char **operand, struct nk_buf *buf, struct nk_err *err)
 {
     struct nk_json_out out = {.buf = buf};
 
     nk_json_out_open(&out, NULL, '{');
+    if (is_session(o))
+        add_session(&out, o);
     if (add_command(&out, operand, err) < 0 || add_env(&out, &o->env, err) < 0)
         return -1;
     if (o->cwd && add_text(&out, "cwd", o->cwd, err) < 0)
@@ -183,28 +209,41 @@ static int build(const struct exec_opts *o, char **operand, struct nk_buf *buf, 
         return -1;
     if (o->detach)
         nk_json_out_bool(&out, "detach", true);
-    if (o->input && add_input(&out, err) < 0)
+    if (o->input && !is_session(o) && add_input(&out, err) < 0)
         return -1;
     nk_json_out_close(&out, '}');
     return buf->failed ? nk_fail_sys(err, ENOMEM, "cannot build the request") : 0;
 }
 
+static int send(const struct exec_opts *o, const struct nk_buf *request,
+                const struct nk_cli_env *env)
+{
+    const struct nk_exec_stream stream = {
+        .env = env, .socket = o->socket, .request = request, .detach = o->detach};
+    const struct nk_talk talk = {.env = env,
+                                 .socket = o->socket,
+                                 .path = "/v1/exec/ws",
+                                 .start = request,
+                                 .input = o->input,
+                                 .end_input = true,
+                                 .tty = o->tty,
+                                 .detach = o->detach};
+
+    return is_session(o) ? nk_talk_run(&talk) : nk_exec_stream_run(&stream);
+}
+
 static int run(const struct exec_opts *o, char **operand, const struct nk_cli_env *env)
 {
     struct nk_buf request = {0};
-    struct nk_exec_stream stream = {
-        .env = env, .socket = o->socket, .request = &request, .detach = o->detach};
     struct nk_err err;
     int status;
 
-    if (o->tty)
-        return nk_out_fail_msg("-t is not supported yet: there is no terminal to give");
     if (!*operand)
         return nk_out_fail_msg("no command given (--help shows how)");
     if (build(o, operand, &request, &err) < 0)
         status = nk_out_fail(&err);
     else
-        status = nk_exec_stream_run(&stream);
+        status = send(o, &request, env);
     nk_buf_fini(&request);
     return status;
 }

@@ -8,9 +8,6 @@
 #include "cli/out.h"
 #include "cli/play.h"
 
-#define NOT_EXECUTABLE 126
-#define NOT_FOUND 127
-
 static int print_id(const struct nk_json *started)
 {
     struct nk_buf line = {0};
@@ -64,8 +61,6 @@ static int on_event(void *ctx, const struct nk_sse_event *event)
     return NK_PLAY_ON;
 }
 
-/* As a shell says it: found but not to be run 126, not there 127. A step before the program itself
- * (the working directory, the user) is our failure. */
 static int refused(struct nk_client *c, int status)
 {
     struct nk_ask_problem problem;
@@ -73,11 +68,7 @@ static int refused(struct nk_client *c, int status)
 
     if (nk_ask_problem(c, status, &problem, &err) < 0)
         return nk_out_fail(&err);
-    (void)nk_ask_refused(&problem, &err);
-    (void)nk_out_fail(&err);
-    if (strcmp(problem.code, "exec_failed") != 0 || strcmp(problem.stage, "exec") != 0)
-        return NK_OUT_FAILED;
-    return strcmp(problem.errno_name, "ENOENT") == 0 ? NOT_FOUND : NOT_EXECUTABLE;
+    return nk_ask_tell(&problem);
 }
 
 static int run_on(const struct nk_play *play, struct nk_client *c)

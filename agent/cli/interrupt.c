@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/signalfd.h>
 
+#include "base/attr.h"
 #include "base/scope.h"
 
 static bool is_ignored(int signo)
@@ -18,11 +19,13 @@ static bool is_ignored(int signo)
 
 static void fill_set(sigset_t *set)
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
     sigemptyset(set);
-    if (!is_ignored(SIGINT))
-        sigaddset(set, SIGINT);
-    if (!is_ignored(SIGTERM))
-        sigaddset(set, SIGTERM);
+    for (size_t i = 0; i < NK_COUNT(ends); i++) {
+        if (!is_ignored(ends[i]))
+            sigaddset(set, ends[i]);
+    }
 }
 
 int nk_interrupt_open(struct nk_interrupt *i)

@@ -1,7 +1,7 @@
 /*
- * Ctrl-C and TERM while a verb waits: read from a descriptor beside the others.
+ * Ctrl-C, TERM, HUP and QUIT while a verb waits: read from a descriptor beside the others.
  *
- * Between open and close both are blocked (one that was ignored at the start stays ignored), and
+ * Between open and close they are blocked (one that was ignored at the start stays ignored), and
  * every wait of the verb goes through nk_interrupt_wait. One thread, one at a time.
  */
 #ifndef NK_CLI_INTERRUPT_H

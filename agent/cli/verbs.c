@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "cli/cmd_attach.h"
 #include "cli/cmd_call.h"
 #include "cli/cmd_cp.h"
 #include "cli/cmd_exec.h"
@@ -15,12 +16,15 @@
 #include "cli/cmd_mkdir.h"
 #include "cli/cmd_ps.h"
 #include "cli/cmd_rm.h"
+#include "cli/cmd_sh.h"
 #include "cli/out.h"
 
 #define BAD_USAGE 2
 
 static const struct nk_verb verbs[] = {
     {"exec", "run a command and end with its exit status", nk_cmd_exec_help, nk_cmd_exec},
+    {"sh", "a shell on a terminal", nk_cmd_sh_help, nk_cmd_sh},
+    {"attach", "watch a process and type to it", nk_cmd_attach_help, nk_cmd_attach},
     {"ps", "list processes", nk_cmd_ps_help, nk_cmd_ps},
     {"logs", "print what a process wrote, and follow it", nk_cmd_logs_help, nk_cmd_logs},
     {"kill", "send a signal to a process", nk_cmd_kill_help, nk_cmd_kill},

@@ -109,6 +109,10 @@ static int choose_framing(struct nk_response *r, struct nk_err *err)
 
     if (count_lines(r, "Content-Length") + count_lines(r, "Transfer-Encoding") > 1)
         return malformed(err, "two body lengths");
+    if (r->status == 101) {
+        r->framing = NK_RESPONSE_EOF;
+        return 0;
+    }
     if (r->to_head || r->status < 200 || r->status == 204 || r->status == 304) {
         r->framing = NK_RESPONSE_NONE;
         r->done = true;

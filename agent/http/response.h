@@ -22,7 +22,7 @@ enum nk_response_framing {
     NK_RESPONSE_NONE,
     NK_RESPONSE_LENGTH,
     NK_RESPONSE_CHUNKED,
-    NK_RESPONSE_EOF, /* the body lasts as long as the connection */
+    NK_RESPONSE_EOF, /* the body lasts as long as the connection; also what follows a 101 */
 };
 
 enum nk_response_chunk {

@@ -256,7 +256,7 @@ enum nk_ws_kind nk_ws_read(struct nk_ws *ws, const uint8_t **at, size_t *left,
     if (ws->given)
         forget_message(ws);
     if (ws->over) {
-        *at += *left;
+        *at = *left > 0 ? *at + *left : *at;
         *left = 0;
         return NK_WS_MORE;
     }
