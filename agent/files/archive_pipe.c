@@ -6,7 +6,7 @@
 
 #include "base/scope.h"
 
-#define PIPE_SIZE (256 * 1024)
+#define PIPE_SIZE (1024 * 1024)
 
 int nk_archive_pipe_open(struct nk_archive_pipe *p, uv_loop_t *loop, bool write, int *out_theirs)
 {
