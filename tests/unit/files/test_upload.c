@@ -1,0 +1,265 @@
+#include "sandbox_dir.h"
+
+#include <dirent.h>
+#include <uv.h>
+
+#include "base/job.h"
+#include "files/temp.h"
+#include "files/upload.h"
+
+/* An upload on a loop of its own, and what it said. */
+struct fixture {
+    struct sandbox_dir *d;
+    uv_loop_t loop;
+    struct nk_jobs *jobs;
+    struct nk_upload *upload;
+    unsigned rooms;
+    bool over;
+    bool created;
+    enum nk_code code; /* NK_OK: it went well */
+    char path[128];
+};
+
+static void on_room(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    f->rooms++;
+}
+
+static void on_over(void *ctx, const struct nk_entry *entry, bool created, const struct nk_err *err)
+{
+    struct fixture *f = ctx;
+
+    assert_false(f->over);
+    f->over = true;
+    f->created = created;
+    f->code = err ? err->code : NK_OK;
+    if (entry)
+        (void)snprintf(f->path, sizeof f->path, "%s", entry->path);
+}
+
+static const struct nk_upload_events events = {.on_room = on_room, .on_over = on_over};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    assert_int_equal(sandbox_dir_setup((void **)&f->d), 0);
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    assert_int_equal(nk_jobs_new(&f->loop, &f->jobs), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    nk_upload_drop(&f->upload);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(nk_jobs_active(f->jobs), 0);
+    nk_jobs_free(f->jobs);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    (void)sandbox_dir_teardown((void **)&f->d);
+    free(f);
+    return 0;
+}
+
+static void settle(struct fixture *f)
+{
+    while (nk_jobs_active(f->jobs) > 0)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void begin(struct fixture *f, const char *path, unsigned mode, int64_t size)
+{
+    struct nk_upload_config cfg = {.jobs = f->jobs,
+                                   .roots = f->d->roots,
+                                   .path = path,
+                                   .path_len = strlen(path),
+                                   .mode = mode,
+                                   .size = size,
+                                   .events = &events,
+                                   .ctx = f};
+
+    f->over = false;
+    f->rooms = 0;
+    assert_int_equal(nk_upload_new(&cfg, &f->upload, NULL), 0);
+}
+
+static void finish(struct fixture *f, const char *text)
+{
+    (void)nk_upload_write(f->upload, text, strlen(text));
+    nk_upload_end(f->upload);
+    settle(f);
+    assert_true(f->over);
+    nk_upload_drop(&f->upload);
+    settle(f);
+}
+
+static unsigned entries_of(struct fixture *f, const char *folder)
+{
+    int fd = openat(f->d->fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fdopendir(fd);
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n - 2;
+}
+
+static void has_text(struct fixture *f, const char *name, const char *text)
+{
+    char got[64] = {0};
+    int fd = openat(f->d->fd, name, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_true(read(fd, got, sizeof got - 1) >= 0);
+    assert_string_equal(got, text);
+    (void)close(fd);
+}
+
+static void a_file_has_its_name_only_when_it_is_complete(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, "a/b/f", NK_UPLOAD_KEEP_MODE, -1);
+    settle(f);
+    assert_int_equal(f->rooms, 1); /* it is open: bytes may come */
+    assert_false(sandbox_dir_has(f->d, "root/a/b/f"));
+    assert_int_equal(entries_of(f, "root/a/b"), 1);
+    finish(f, "hello");
+    assert_int_equal(f->code, NK_OK);
+    assert_true(f->created);
+    assert_string_equal(f->path, "a/b/f");
+    has_text(f, "root/a/b/f", "hello");
+    assert_int_equal(entries_of(f, "root/a/b"), 1);
+    begin(f, "a/b/f", NK_UPLOAD_KEEP_MODE, -1);
+    finish(f, "again");
+    assert_false(f->created);
+    has_text(f, "root/a/b/f", "again");
+}
+
+static void one_that_is_given_up_leaves_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+
+    sandbox_dir_folder(f->d, "root/old");
+    begin(f, "old/new/deep/f", NK_UPLOAD_KEEP_MODE, -1);
+    settle(f);
+    (void)nk_upload_write(f->upload, "half", 4);
+    nk_upload_drop(&f->upload);
+    settle(f);
+    assert_false(f->over);
+    assert_int_equal(entries_of(f, "root/old"), 0);
+    begin(f, "old/f", NK_UPLOAD_KEEP_MODE, -1); /* dropped before its first job has run */
+    nk_upload_drop(&f->upload);
+    settle(f);
+    assert_int_equal(entries_of(f, "root/old"), 0);
+}
+
+static void writing_goes_on_only_as_fast_as_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t piece[64 * 1024];
+    size_t taken = 0;
+    struct stat st;
+
+    begin(f, "f", NK_UPLOAD_KEEP_MODE, -1);
+    settle(f);
+    /* Two buffers, and the piece that told that they are full. */
+    for (bool more = true; more; taken += sizeof piece)
+        more = nk_upload_write(f->upload, piece, sizeof piece);
+    assert_true(taken <= 2 * (NK_UPLOAD_BUFFER + sizeof piece));
+    f->rooms = 0;
+    settle(f);
+    assert_int_equal(f->rooms, 1);
+    finish(f, "");
+    assert_int_equal(fstatat(f->d->fd, "root/f", &st, 0), 0);
+    assert_int_equal((size_t)st.st_size, taken);
+}
+
+static mode_t mode_of(struct fixture *f, const char *name)
+{
+    struct stat st;
+
+    assert_int_equal(fstatat(f->d->fd, name, &st, 0), 0);
+    return st.st_mode & 07777;
+}
+
+static void the_mode_is_the_old_one_the_asked_one_or_0644(void **state)
+{
+    struct fixture *f = *state;
+    mode_t old = umask(077);
+
+    begin(f, "f", NK_UPLOAD_KEEP_MODE, -1);
+    finish(f, "");
+    assert_int_equal(mode_of(f, "root/f"), 0644);
+    begin(f, "f", 0751, -1);
+    finish(f, "");
+    assert_int_equal(mode_of(f, "root/f"), 0751);
+    begin(f, "f", NK_UPLOAD_KEEP_MODE, -1);
+    finish(f, "");
+    assert_int_equal(mode_of(f, "root/f"), 0751);
+    umask(old);
+}
+
+static void what_is_no_file_is_not_replaced(void **state)
+{
+    static const char *const paths[] = {"folder", "link", "fifo", "f/", "folder/../..", "x/"};
+    struct fixture *f = *state;
+
+    sandbox_dir_folder(f->d, "root/folder");
+    sandbox_dir_link(f->d, "target", "root/link");
+    assert_int_equal(mkfifoat(f->d->fd, "root/fifo", 0644), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        begin(f, paths[i], NK_UPLOAD_KEEP_MODE, -1);
+        finish(f, "x");
+        assert_int_equal(f->code, NK_BAD_PATH);
+    }
+    assert_int_equal(entries_of(f, "root"), 3);
+}
+
+static void what_cannot_fit_is_refused_before_its_bytes(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, "new/f", NK_UPLOAD_KEEP_MODE, INT64_MAX);
+    settle(f);
+    assert_true(f->over);
+    assert_int_equal(f->code, NK_NO_SPACE);
+    assert_int_equal(entries_of(f, "root"), 0);
+}
+
+static void a_name_of_ours_is_told_from_others(void **state)
+{
+    char name[NK_TEMP_MAX];
+
+    (void)state;
+    nk_temp_name(name);
+    assert_true(nk_temp_is(name));
+    assert_false(nk_temp_is(".nook-.part"));
+    assert_false(nk_temp_is(".nook-notes.part"));
+    assert_false(nk_temp_is("file"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_file_has_its_name_only_when_it_is_complete),
+        TEST(one_that_is_given_up_leaves_nothing_behind),
+        TEST(writing_goes_on_only_as_fast_as_the_disk),
+        TEST(the_mode_is_the_old_one_the_asked_one_or_0644),
+        TEST(what_is_no_file_is_not_replaced),
+        TEST(what_cannot_fit_is_refused_before_its_bytes),
+        cmocka_unit_test(a_name_of_ours_is_told_from_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
