@@ -16,10 +16,10 @@ budget() {
     case $1 in
     lint) echo 8 ;;
     unit) echo 5 ;;
-    integration) echo 12 ;;
-    asan) echo 12 ;;
-    tsan) echo 12 ;;
-    fallback) echo 8 ;;
+    integration) echo 18 ;;
+    asan) echo 14 ;;
+    tsan) echo 14 ;;
+    fallback) echo 10 ;;
     fuzz) echo 6 ;;
     esac
 }
@@ -133,11 +133,15 @@ rm -rf "$results"
 mkdir -p "$results"
 failed=
 summary=
+running=
+trap '[ -z "$running" ] || kill "$running"; exit 130' INT TERM HUP
 for stage in "$@"; do
     minutes=$(budget "$stage")
     echo "==== $stage (budget $minutes min)"
     began=$(date +%s)
-    timeout --kill-after=20 "${minutes}m" sh tests/run.sh --stage "$stage" </dev/null
+    timeout --kill-after=20 "${minutes}m" sh tests/run.sh --stage "$stage" </dev/null &
+    running=$!
+    wait "$running"
     status=$?
     took=$(($(date +%s) - began))
     case $status in
