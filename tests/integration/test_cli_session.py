@@ -141,7 +141,7 @@ def test_keys_that_mean_something_reach_the_command(nook):
 
 def test_the_window_is_that_of_the_person_and_follows_it(nook):
     with Person(nook, "exec", "-it", "--", "sh", "-c",
-                "stty size; trap 'stty size; exit' WINCH; while :; do sleep 0.1; done",
+                "trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.1; done",
                 cols=101, rows=33) as p:
         p.until("33 101\r\n")
         p.resize(132, 43)
