@@ -25,7 +25,7 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_CGROUP] = "cgroup",
     [NK_MECH_LANDLOCK] = "landlock",
     [NK_MECH_TERMINAL] = "terminal",
-    [NK_MECH_TERMINAL_WINCH] = "terminal_winch",
+    [NK_MECH_TERMINAL_SIGNALS] = "terminal_signals",
     [NK_MECH_TERMINAL_EOF] = "terminal_eof",
     [NK_MECH_SECCOMP] = "seccomp",
     [NK_MECH_UID_DROP] = "uid_drop",
@@ -162,8 +162,9 @@ static void probe_ids(struct nk_kernel *k, const struct nk_creds *as)
 static void probe_terminal(struct nk_kernel *k)
 {
     set_trial(k, NK_MECH_TERMINAL, nk_trials_terminal(), "");
-    set_trial(k, NK_MECH_TERMINAL_WINCH, nk_trials_terminal_winch(), "the agent sends SIGWINCH");
-    set_trial(k, NK_MECH_TERMINAL_EOF, nk_trials_terminal_eof(), "the agent sends SIGHUP");
+    set_trial(k, NK_MECH_TERMINAL_SIGNALS, nk_trials_terminal_signals(),
+              "the agent sends SIGWINCH and SIGHUP");
+    set_trial(k, NK_MECH_TERMINAL_EOF, nk_trials_terminal_eof(), "the agent sends SIGHUP after it");
 }
 
 static void conclude_kill_tree(struct nk_kernel *k)

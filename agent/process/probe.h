@@ -19,14 +19,14 @@ enum nk_mech {
     NK_MECH_SUBREAPER,
     NK_MECH_CGROUP,
     NK_MECH_LANDLOCK,
-    NK_MECH_TERMINAL,       /* a pseudo terminal can be opened */
-    NK_MECH_TERMINAL_WINCH, /* its group in the foreground is told of a new size */
-    NK_MECH_TERMINAL_EOF,   /* its EOF character ends the input */
-    NK_MECH_SECCOMP,        /* filter installs and denies, in a throw-away child */
-    NK_MECH_UID_DROP,       /* setgroups, setresgid, setresuid in a child; 0 cannot be regained */
-    NK_MECH_THREAD_IDS,     /* a thread's effective ids are judged, and come back */
-    NK_MECH_MARK,           /* a supplementary group shows in /proc */
-    NK_MECH_KILL_TREE,      /* what a tree can be killed by is there */
+    NK_MECH_TERMINAL,         /* a pseudo terminal can be opened */
+    NK_MECH_TERMINAL_SIGNALS, /* who is in front is told of a new size and of a hang-up */
+    NK_MECH_TERMINAL_EOF,     /* its EOF character ends the input */
+    NK_MECH_SECCOMP,          /* filter installs and denies, in a throw-away child */
+    NK_MECH_UID_DROP,         /* setgroups, setresgid, setresuid in a child; 0 cannot be regained */
+    NK_MECH_THREAD_IDS,       /* a thread's effective ids are judged, and come back */
+    NK_MECH_MARK,             /* a supplementary group shows in /proc */
+    NK_MECH_KILL_TREE,        /* what a tree can be killed by is there */
     NK_MECH_PEER_CREDS,
     NK_MECH_PROC, /* /proc is mounted */
     NK_MECH_COUNT,

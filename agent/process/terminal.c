@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/scope.h"
 #include "process/probe.h"
@@ -99,15 +100,26 @@ static void on_tell(uv_timer_t *timer)
     nk_process_emit(((struct nk_live *)timer->data)->process, NK_PROC_EV_RESIZED, NULL);
 }
 
+/* Not every kernel says who is in front: then all of the command, who mostly do not heed it. */
+static void tell_programs(struct nk_live *l)
+{
+    pid_t front = nk_terminal_foreground(l);
+
+    if (kernel_has(l, NK_MECH_TERMINAL_SIGNALS))
+        return;
+    if (front > 0)
+        (void)kill(-front, SIGWINCH);
+    else if (l->process->state != NK_PROC_STARTING)
+        nk_process_signal(l->process, SIGWINCH, true);
+}
+
 int nk_terminal_resize(struct nk_live *l, unsigned cols, unsigned rows)
 {
     int rc = nk_pty_resize(l->out[0].fd, cols, rows);
-    pid_t front = nk_terminal_foreground(l);
 
     if (rc < 0)
         return rc;
-    if (front > 0 && !kernel_has(l, NK_MECH_TERMINAL_WINCH))
-        (void)kill(-front, SIGWINCH);
+    tell_programs(l);
     (void)uv_timer_start(&l->terminal->tell, on_tell, 0, 0);
     return 0;
 }
@@ -132,8 +144,14 @@ void nk_terminal_input_ended(struct nk_live *l)
         (void)uv_timer_start(&l->terminal->hang_up, on_hang_up, NK_HANG_UP_MS, 0);
 }
 
-/* The end of a session's leader takes the terminal from the session and tells the group in front. A
- * group that is still there was not told. */
+/* The group that the leader led. Its number is nobody else's while somebody is in it. */
+static pid_t left_behind(pid_t leader)
+{
+    return getsid(leader) < 0 && errno == ESRCH ? leader : 0;
+}
+
+/* The end of a session's leader takes the terminal from the session and tells the group in front. One
+ * that is still there was not told; a kernel that tells nobody need not know who it is. */
 void nk_terminal_reaped(struct nk_live *l)
 {
     pid_t front = nk_terminal_foreground(l);
@@ -142,6 +160,8 @@ void nk_terminal_reaped(struct nk_live *l)
         return;
     (void)uv_timer_stop(&l->terminal->hang_up);
     nk_close_fd(&l->terminal->slave);
+    if (front <= 0 && !kernel_has(l, NK_MECH_TERMINAL_SIGNALS))
+        front = left_behind(l->process->pid);
     if (front <= 0)
         return;
     (void)kill(-front, SIGHUP);

@@ -226,7 +226,7 @@ static NK_RAW int child_resize(void *arg)
     return rc < 0 ? (int)-rc : 0;
 }
 
-int nk_trials_terminal_winch(void)
+int nk_trials_terminal_signals(void)
 {
     struct resized r = {.pending = 0};
     nk_auto_fd int master = -1;

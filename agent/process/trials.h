@@ -16,7 +16,7 @@ int nk_trials_seccomp(void);
 int nk_trials_cgroup(void); /* WRONG: there is no unified hierarchy */
 int nk_trials_mark(void);
 int nk_trials_terminal(void);
-int nk_trials_terminal_winch(void);
+int nk_trials_terminal_signals(void);
 int nk_trials_terminal_eof(void);
 /* `as` is not root. */
 int nk_trials_uid_drop(const struct nk_creds *as);

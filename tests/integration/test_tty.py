@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from nook import IS_ROOT, is_sanitized, proc_stat, scaled, status_field
+from nook import IS_ROOT, children_of, is_sanitized, proc_stat, scaled, status_field
 from screen import Terminal, draw
 from test_exec import is_gone, pid_in
 from test_processes import lives, start
@@ -33,6 +33,13 @@ def needs(*names):
         if found:
             return found
     pytest.skip(f"no {' or '.join(names)} here")
+
+
+def needs_kernel(nook, mechanism):
+    """Skips where the kernel's terminals lack something."""
+    state = nook.get("/v1/capabilities").json()["isolation"][mechanism]
+    if not state["available"]:
+        pytest.skip(f"no {mechanism} here: {state['reason']}")
 
 
 def run(nook, command, **fields):
@@ -143,6 +150,7 @@ BACKWARDS = b"three\r\ntwo\r\none\r\n"
 
 
 def test_the_end_of_input_after_whole_lines(nook):
+    needs_kernel(nook, "terminal_eof")
     terminal = Terminal(nook, ["tac"])
     assert terminal.send(LINES, close=True) == {"offset": 14, "closed": True}
     assert terminal.end()["exit_code"] == 0
@@ -150,6 +158,7 @@ def test_the_end_of_input_after_whole_lines(nook):
 
 
 def test_the_end_of_input_in_the_middle_of_a_line(nook):
+    needs_kernel(nook, "terminal_eof")
     terminal = Terminal(nook, ["tac"])
     terminal.send(LINES[:-1], close=True)
     assert terminal.end()["exit_code"] == 0
@@ -159,19 +168,16 @@ def test_the_end_of_input_in_the_middle_of_a_line(nook):
 @pytest.mark.parametrize("typed", [b"", b"abc\x15", b"abc\x04", b"a\r"])
 def test_the_end_of_input_on_an_empty_line_is_typed_once(nook, typed):
     """A second reader of the same terminal would see the end typed twice."""
+    needs_kernel(nook, "terminal_eof")
     terminal = Terminal(nook, "cat; read x && echo more=$x")
     terminal.send(typed, close=True)
     assert wait_until(lambda: status_field(terminal.pid, "Name") == "sh" and
-                      children(terminal.pid) == [], 10)
+                      children_of(terminal.pid) == [], 10)
     assert terminal.shown()["status"] == "running"
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return f.read().split()
-
-
 def test_input_given_with_the_start_ends_after_it(nook):
+    needs_kernel(nook, "terminal_eof")
     terminal = Terminal(nook, ["tac"], stdin=LINES.decode())
     assert terminal.end()["exit_code"] == 0
     assert terminal.output() == ECHOED + BACKWARDS
@@ -191,6 +197,7 @@ def test_a_raw_terminal_is_sent_the_character(nook):
 
 
 def test_a_program_may_have_another_eof_character(nook):
+    needs_kernel(nook, "terminal_eof")
     terminal = Terminal(nook, "stty eof x; echo ready; cat; echo over")
     terminal.printed(b"ready")
     terminal.send("ab\x04c", close=True)
@@ -364,10 +371,12 @@ def test_an_idle_terminal_costs_little(nook):
     wait_until(lambda: len(nook.fds()) - fds <= 3 * count, 10)
     for terminal in warm + idle:
         terminal.close()
+    for terminal in warm + idle:
         terminal.end()
 
 
 def test_a_pasted_flood_that_nobody_reads_hurts_nobody(nook):
+    needs_kernel(nook, "terminal_eof")
     deaf = Terminal(nook, ["sleep", "1000"])
     before = nook.rss()
     with ExitStack() as calls:
@@ -411,11 +420,19 @@ def test_without_terminals_they_are_refused(start_nook):
 
 def test_where_the_kernel_tells_no_size_the_agent_does(start_nook):
     """A size that is no change is told by no kernel."""
-    nook = start_nook("--without", "terminal_winch")
+    nook = start_nook("--without", "terminal_signals")
     terminal = Terminal(nook, WATCH_SIZE, cols=90, rows=30)
     terminal.printed(b"ready")
     terminal.resize(90, 30)
     terminal.printed(b"<30 90>")
+
+
+def test_where_the_kernel_hangs_nobody_up_the_agent_does(start_nook):
+    """Who is not in front is told by no kernel."""
+    nook = start_nook("--without", "terminal_signals")
+    terminal = Terminal(nook, behind("exec sleep 1000") + "; set -m; sh -c 'kill -KILL $PPID; sleep 1000'")
+    assert terminal.end()["signal"] == "KILL"
+    wait_until(lambda: is_gone(pid_in(nook)), 10)
 
 
 def test_where_the_kernel_knows_no_eof_the_agent_hangs_up(start_nook):
