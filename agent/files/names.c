@@ -45,7 +45,8 @@ static void clear(struct nk_names *n, size_t from)
 /* Keeps the smallest ones. */
 static void shrink(struct nk_names *n)
 {
-    qsort(n->item, n->count, sizeof *n->item, compare);
+    if (n->count > 1)
+        qsort(n->item, n->count, sizeof *n->item, compare);
     if (n->count <= NK_NAMES_MAX)
         return;
     clear(n, NK_NAMES_MAX);

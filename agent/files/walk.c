@@ -30,7 +30,7 @@ struct nk_walk {
     size_t depth;
     size_t cap;
     size_t held; /* names over all levels */
-    char *path; /* owned; ends in a NUL */
+    char *path;  /* owned; ends in a NUL */
     size_t path_cap;
     char *after; /* owned: where to begin; `cursor` goes through it */
     const char *cursor;
