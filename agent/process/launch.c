@@ -98,13 +98,22 @@ static int make_input(struct nk_live *l, const struct nk_command *cmd)
     return 0;
 }
 
+static int make_output(struct nk_output *o, int *out_write)
+{
+    int rc = make_pipe(&o->fd, out_write);
+
+    if (rc == 0 && fcntl(o->fd, F_SETFL, O_NONBLOCK) < 0)
+        rc = -errno;
+    return rc;
+}
+
 static int make_pipes(struct nk_live *l, const struct nk_command *cmd)
 {
     int rc = make_input(l, cmd);
 
     if (rc == 0)
-        rc = make_pipe(&l->out[0].fd, &l->spawn.stdio[1]);
-    return rc < 0 ? rc : make_pipe(&l->out[1].fd, &l->spawn.stdio[2]);
+        rc = make_output(&l->out[0], &l->spawn.stdio[1]);
+    return rc < 0 ? rc : make_output(&l->out[1], &l->spawn.stdio[2]);
 }
 
 static void fill_spawn(struct nk_live *l, const struct nk_command *cmd)

@@ -23,21 +23,6 @@ struct nk_live *nk_live_new(struct nk_process *p)
     return l;
 }
 
-static int open_output(struct nk_output *o, uv_loop_t *loop)
-{
-    int rc;
-
-    if (o->fd < 0)
-        return 0;
-    rc = uv_poll_init(loop, &o->poll, o->fd); /* makes it non-blocking */
-    if (rc < 0)
-        return rc;
-    o->poll.data = o;
-    o->live->open_handles++;
-    o->armed = false;
-    return 0;
-}
-
 int nk_live_open(struct nk_live *l, uv_loop_t *loop)
 {
     (void)uv_timer_init(loop, &l->timeout);
@@ -48,7 +33,7 @@ int nk_live_open(struct nk_live *l, uv_loop_t *loop)
     l->handles = true;
     nk_terminal_open(l, loop);
     for (int i = 0; i < 2; i++) {
-        int rc = open_output(&l->out[i], loop);
+        int rc = l->process->captures ? 0 : nk_output_open(&l->out[i]);
 
         if (rc < 0) {
             nk_close_fd(&l->out[i].fd);

@@ -28,6 +28,7 @@ struct nk_output {
     struct nk_live *live; /* borrowed: the owner */
     int fd;               /* owned; -1: at its end */
     enum nk_stream stream;
+    bool handle; /* poll is initialised */
     bool armed;
 };
 
@@ -85,7 +86,9 @@ void nk_live_abort(struct nk_live *l);  /* releases it at once: the start failed
 void nk_live_unhandle(struct nk_live *l); /* one handle or job less; frees after the last */
 
 /* output.c */
+int nk_output_open(struct nk_output *o); /* the loop can poll it. 0 or -errno */
 void nk_output_arm(struct nk_output *o);
+void nk_output_begin(struct nk_live *l); /* the command runs: reads, or begins to in a moment */
 void nk_output_read(struct nk_output *o, bool until_dry);
 void nk_output_close(struct nk_output *o);
 void nk_output_resume(struct nk_live *l); /* a watcher moved on: read again if there is room */

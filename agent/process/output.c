@@ -8,6 +8,11 @@
 
 #define STALLED_MS 1000 /* a reader that took nothing for so long stands still */
 
+/* When what a command without followers writes is first looked at: most are over before, and then
+ * the loop never has to learn of their pipes. */
+#define FIRST_LOOK_MS 2
+#define LOOK_AGAIN_MS 50
+
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
     struct nk_output *o = handle->data;
@@ -20,9 +25,24 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     nk_output_read(o, false);
 }
 
+int nk_output_open(struct nk_output *o)
+{
+    int rc;
+
+    if (o->fd < 0 || o->handle)
+        return 0;
+    rc = uv_poll_init(o->live->quiet.loop, &o->poll, o->fd);
+    if (rc < 0)
+        return rc;
+    o->poll.data = o;
+    o->handle = true;
+    o->live->open_handles++;
+    return 0;
+}
+
 void nk_output_arm(struct nk_output *o)
 {
-    if (o->fd < 0 || o->armed || o->live->paused)
+    if (o->fd < 0 || o->armed || o->live->paused || nk_output_open(o) < 0)
         return;
     o->armed = uv_poll_start(&o->poll, UV_READABLE, on_readable) == 0;
 }
@@ -44,9 +64,35 @@ void nk_output_close(struct nk_output *o)
 {
     if (o->fd < 0)
         return;
-    if (o->live->handles)
+    if (o->handle)
         uv_close((uv_handle_t *)&o->poll, on_closed); /* out of epoll before the descriptor goes */
     nk_close_fd(&o->fd);
+}
+
+static void arm_both(struct nk_live *l)
+{
+    nk_output_arm(&l->out[0]);
+    nk_output_arm(&l->out[1]);
+}
+
+static void on_first_look(uv_timer_t *timer)
+{
+    struct nk_live *l = timer->data;
+
+    arm_both(l);
+    for (int i = 0; i < 2; i++)
+        if (l->out[i].fd >= 0 && !l->out[i].handle)
+            (void)uv_timer_start(timer, on_first_look, LOOK_AGAIN_MS, 0);
+}
+
+void nk_output_begin(struct nk_live *l)
+{
+    if (!l->process->captures) {
+        arm_both(l);
+        return;
+    }
+    uv_update_time(l->quiet.loop);
+    (void)uv_timer_start(&l->quiet, on_first_look, FIRST_LOOK_MS, 0);
 }
 
 static uint64_t hold_window(uint64_t read_so_far)
@@ -180,8 +226,7 @@ void nk_output_resume(struct nk_live *l)
         return;
     (void)uv_timer_stop(&l->quiet);
     l->paused = false;
-    nk_output_arm(&l->out[0]);
-    nk_output_arm(&l->out[1]);
+    arm_both(l);
     if (clock_runs(l))
         clock_start(l);
     if (l->gone)
@@ -300,10 +345,13 @@ void nk_output_reaped(struct nk_live *l)
 {
     struct nk_process *p = l->process;
 
+    (void)uv_timer_stop(&l->quiet);
     for (int i = 0; i < 2; i++)
         l->must_read += held_by(&l->out[i]);
     for (int i = 0; i < 2 && p->live; i++)
         nk_output_read(&l->out[i], true);
+    if (p->live)
+        arm_both(l);
     if (p->live && clock_runs(l) && !uv_is_active((uv_handle_t *)&l->quiet))
         clock_start(l);
 }

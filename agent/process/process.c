@@ -128,8 +128,7 @@ static void on_spawned(struct nk_spawn *s, pid_t pid, const struct nk_err *err)
     p->state = NK_PROC_RUNNING;
     l->watch = (struct nk_reaper_watch){.pid = pid, .fn = on_reaped};
     nk_reaper_watch(nk_registry_reaper(p->registry), &l->watch);
-    nk_output_arm(&l->out[0]);
-    nk_output_arm(&l->out[1]);
+    nk_output_begin(l);
     nk_input_push(&l->in);
     if (p->timeout_ms > 0)
         nk_process_arm_timeout(l, p->timeout_ms);

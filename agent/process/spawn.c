@@ -305,20 +305,20 @@ unsigned nk_spawner_pending(const struct nk_spawner *sp)
     return sp->pending;
 }
 
-/* All that this program, libc and libuv ever touch, and of the real-time ones those that our parent
- * made us ignore: half the system calls. */
+/* Those with a handler, and those that our parent made us ignore: exec would leave these ignored, and
+ * the first could run in the child, on our memory. Each is a system call of every child. */
 static uint64_t signals_to_reset(void)
 {
     const uint64_t never = UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1);
-    uint64_t reset = ((UINT64_C(1) << 33) - 1) & ~never;
+    uint64_t reset = UINT64_C(3) << 31; /* libc's own two: it does not tell of them */
 
-    for (int signo = 34; signo <= 64; signo++) {
+    for (int signo = 1; signo <= 64; signo++) {
         struct sigaction now;
 
         if (sigaction(signo, NULL, &now) < 0 || now.sa_handler != SIG_DFL)
             reset |= UINT64_C(1) << (signo - 1);
     }
-    return reset;
+    return reset & ~never;
 }
 
 static int own_oom_score(void)

@@ -89,6 +89,7 @@ struct nk_spawner_config {
     unsigned deadline_ms;           /* 0: NK_SPAWN_DEADLINE_MS; shorter in tests */
 };
 
+/* Handlers of signals are set before: children reset only those that it finds. */
 int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out);
 void nk_spawner_close(struct nk_spawner **slot); /* no start may be under way */
 void nk_spawn_start(struct nk_spawner *sp, struct nk_spawn *s);

@@ -140,16 +140,19 @@ static const char read_status[] = "cat /proc/self/status";
 
 static void signals_are_as_if_nobody_had_touched_them(void **state)
 {
+    struct fixture own;
     struct command c;
     sigset_t set, old;
 
     (void)state;
     (void)signal(SIGUSR1, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
+    fixture_open(&own, (struct fixture_options){0});
     (void)sigfillset(&set);
     (void)sigprocmask(SIG_BLOCK, &set, &old);
-    command_run(&c, &fx, read_status);
+    command_run(&c, &own, read_status);
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    fixture_close(&own);
     (void)signal(SIGUSR1, SIG_DFL);
     assert_string_equal(status_line(&c, "\nSigIgn:"), "0000000000000000");
     assert_string_equal(status_line(&c, "\nSigBlk:"), "0000000000000000");
