@@ -292,7 +292,7 @@ def tiny(nook):
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=1m,nr_inodes=20,uid={nook.user},mode=755",
                     "t", folder], check=True)
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.mark.root
