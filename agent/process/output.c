@@ -91,7 +91,6 @@ void nk_output_begin(struct nk_live *l)
         arm_both(l);
         return;
     }
-    uv_update_time(l->quiet.loop);
     (void)uv_timer_start(&l->quiet, on_first_look, FIRST_LOOK_MS, 0);
 }
 
@@ -126,7 +125,7 @@ size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep)
 
 static void clock_stop(struct nk_live *l)
 {
-    if (l->paused || !uv_is_active((uv_handle_t *)&l->quiet))
+    if (!l->process->reaped || l->paused || !uv_is_active((uv_handle_t *)&l->quiet))
         return;
     l->quiet_ms += (unsigned)(uv_now(l->quiet.loop) - l->quiet_from);
     (void)uv_timer_stop(&l->quiet);
@@ -345,7 +344,8 @@ void nk_output_reaped(struct nk_live *l)
 {
     struct nk_process *p = l->process;
 
-    (void)uv_timer_stop(&l->quiet);
+    if (!l->paused)
+        (void)uv_timer_stop(&l->quiet);
     for (int i = 0; i < 2; i++)
         l->must_read += held_by(&l->out[i]);
     for (int i = 0; i < 2 && p->live; i++)
