@@ -11,7 +11,7 @@ build_packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-
     libuv1-dev libcjson-dev libseccomp-dev libarchive-dev"
 run_packages="bubblewrap curl"
 test_packages="bubblewrap curl procps strace git libcmocka-dev clang libclang-rt-dev
-    clang-format clang-tidy cppcheck"
+    clang-format clang-tidy cppcheck less vim-tiny"
 
 is_installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
