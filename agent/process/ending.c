@@ -4,7 +4,8 @@
 
 #include "process/registry_private.h"
 
-#define HUNT_MS 6000 /* after KILL; what then still lives cannot be killed by us */
+#define HANG_UP_MS 500 /* from TERM to the HUP of commands on a terminal */
+#define HUNT_MS 6000   /* after KILL; what then still lives cannot be killed by us */
 
 void nk_registry_each_running(struct nk_registry *r, nk_each_fn fn)
 {
@@ -40,8 +41,14 @@ static void send_term(struct nk_registry *r, struct nk_process *p)
         p->reason = r->end_why;
     }
     nk_process_signal(p, SIGTERM, true);
+}
+
+/* A shell that is typed at heeds no TERM; one that heeds it had time to begin with that. */
+static void hang_up(struct nk_registry *r, struct nk_process *p)
+{
+    (void)r;
     if (p->tty)
-        nk_process_signal(p, SIGHUP, true); /* a shell that is typed at heeds no TERM */
+        nk_process_signal(p, SIGHUP, true);
 }
 
 static void send_kill(struct nk_registry *r, struct nk_process *p)
@@ -70,6 +77,14 @@ static void on_grace_over(uv_timer_t *timer)
     nk_registry_each_running(r, send_kill);
     each_suspect(r, send_kill);
     (void)uv_timer_start(timer, on_hunt_over, HUNT_MS, 0);
+}
+
+static void on_unheeded(uv_timer_t *timer)
+{
+    struct nk_registry *r = timer->data;
+
+    nk_registry_each_running(r, hang_up);
+    (void)uv_timer_start(timer, on_grace_over, r->end_grace_ms, 0);
 }
 
 static void on_over(uv_timer_t *timer)
@@ -104,6 +119,8 @@ void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned gra
         nk_registry_each_running(r, send_term);
         each_suspect(r, send_term);
     }
-    (void)uv_timer_start(&r->end_timer, on_grace_over, grace_ms, 0);
+    r->end_grace_ms = grace_ms > HANG_UP_MS ? grace_ms - HANG_UP_MS : 0;
+    (void)uv_timer_start(&r->end_timer, r->end_grace_ms > 0 ? on_unheeded : on_grace_over,
+                         grace_ms - r->end_grace_ms, 0);
     nk_ending_step(r);
 }

@@ -39,6 +39,7 @@ struct nk_registry {
     unsigned jobs; /* tree jobs and scans under way */
     bool ending, killing, ended_told;
     enum nk_reason end_why;
+    unsigned end_grace_ms; /* what is left of it after the hang-up */
     void (*end_done)(void *ctx);
     void *end_ctx; /* borrowed: outlives the registry */
     uv_timer_t end_timer;

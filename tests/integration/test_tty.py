@@ -410,6 +410,15 @@ def test_a_shell_heeds_the_end_of_the_agent(start_nook):
     assert nook.terminate() == 0
 
 
+def test_who_heeds_the_end_has_time_for_it(start_nook):
+    """It is not hung up at once, which it would not survive."""
+    nook = start_nook("--grace", 3600)
+    terminal = Terminal(nook, "trap 'echo over > told; exit' TERM; echo ready; while :; do sleep 0.02; done")
+    terminal.printed(b"ready")
+    assert nook.terminate() == 0
+    assert (nook.workspace / "told").read_text() == "over\n"
+
+
 def test_without_terminals_they_are_refused(start_nook):
     nook = start_nook("--without", "terminal")
     response = nook.post("/v1/processes", {"command": "true", "tty": True})
