@@ -27,8 +27,6 @@ static void drop_input(struct nk_session *s)
 {
     free(s->input.data);
     s->input = (struct nk_json_bytes){0};
-    s->input_done = 0;
-    s->input_close = false;
 }
 
 static void leave(struct nk_session *s)
@@ -67,31 +65,18 @@ static void begin(struct nk_session *s)
     nk_ws_conn_wake(&s->ws);
 }
 
-/* 1: all is taken, 0: more when there is room, -1: refused. */
-static int push_input(struct nk_session *s, struct nk_err *err)
-{
-    struct nk_stdin_piece piece = {.data = s->input.data ? s->input.data + s->input_done : NULL,
-                                   .len = s->input.len - s->input_done,
-                                   .offset = s->input_offset,
-                                   .close = s->input_close};
-    int rc = nk_stdin_push(s->watcher.process, &piece, err);
-
-    s->input_done = s->input.len - piece.len;
-    s->ack_due |= piece.offset != s->input_offset || (rc > 0 && piece.offset != NK_STDIN_NEXT);
-    s->input_offset = piece.offset;
-    return rc;
-}
-
 /* A program that reads no more input has not ended for that: the client is told, and goes on. */
 static void step_input(struct nk_session *s)
 {
-    bool open = nk_stdin_is_open(s->watcher.process);
+    struct nk_process *p = s->watcher.process;
+    bool open = nk_stdin_is_open(p);
     struct nk_err err;
-    int rc = push_input(s, &err);
+    int rc = nk_stdin_push(p, &s->piece, &err);
 
+    s->ack_due |= rc >= 0 && s->piece.offset != NK_STDIN_NEXT;
     if (rc == 0) {
         nk_ws_conn_pause(&s->ws, true);
-    } else if (rc < 0 && open && nk_stdin_is_open(s->watcher.process)) {
+    } else if (rc < 0 && open && nk_stdin_is_open(p)) {
         nk_session_fail(s, &err, NK_WS_INTERNAL);
         return;
     } else {
@@ -112,8 +97,7 @@ static void take_input(struct nk_session *s, struct nk_json_bytes bytes, uint64_
 {
     s->input = bytes;
     s->input.given = true;
-    s->input_offset = offset;
-    s->input_close = then_close;
+    s->piece = (struct nk_stdin_piece){bytes.data, bytes.len, offset, then_close};
     step_input(s);
 }
 

@@ -46,11 +46,9 @@ struct nk_session {
     struct nk_watcher watcher;
     uv_timer_t wait; /* for the first message, then for the rest of a character */
     unsigned handles;
-    uint64_t held_at;           /* the position that `wait` runs for */
-    struct nk_json_bytes input; /* owned: what the command has not taken yet */
-    size_t input_done;
-    uint64_t input_offset; /* of the byte at input_done, or NK_STDIN_NEXT */
-    bool input_close;      /* behind it the input ends */
+    uint64_t held_at;            /* the position that `wait` runs for */
+    struct nk_json_bytes input;  /* owned: a message that the command has not taken yet */
+    struct nk_stdin_piece piece; /* what is left of it */
     bool begun;
     bool opening_due;
     bool ack_due;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "api/message.h"
-#include "process/process.h"
+#include "process/stdin.h"
 
 static enum nk_code read_code(const char *text, struct nk_message *m)
 {
@@ -34,21 +34,21 @@ static void expect_input(const char *text, const void *bytes, size_t len, uint64
 static void input_is_text_or_base64(void **state)
 {
     (void)state;
-    expect_input("{\"type\":\"stdin\",\"text\":\"a\\n\"}", "a\n", 2, NK_INPUT_NEXT);
+    expect_input("{\"type\":\"stdin\",\"text\":\"a\\n\"}", "a\n", 2, NK_STDIN_NEXT);
     expect_input("{\"type\":\"stdin\",\"base64\":\"/wA=\",\"offset\":7}", "\xff\0", 2, 7);
-    expect_input("{\"type\":\"stdin\",\"text\":\"\"}", "", 0, NK_INPUT_NEXT);
+    expect_input("{\"type\":\"stdin\",\"text\":\"\"}", "", 0, NK_STDIN_NEXT);
 }
 
 static void a_nul_in_a_text_is_a_byte(void **state)
 {
     (void)state;
-    expect_input("{\"type\":\"stdin\",\"text\":\"\\u0000\"}", "\0", 1, NK_INPUT_NEXT);
+    expect_input("{\"type\":\"stdin\",\"text\":\"\\u0000\"}", "\0", 1, NK_STDIN_NEXT);
     expect_input("{\"type\":\"stdin\",\"text\":\"a\\u0000b\\\\u0000\\u0000\",\"offset\":0}",
                  "a\0b\\u0000\0", 10, 0);
     /* A backslash that is escaped makes no escape of what follows. */
-    expect_input("{\"type\":\"stdin\",\"text\":\"\\\\u0000\"}", "\\u0000", 6, NK_INPUT_NEXT);
+    expect_input("{\"type\":\"stdin\",\"text\":\"\\\\u0000\"}", "\\u0000", 6, NK_STDIN_NEXT);
     /* What stands in for it meanwhile is itself where there is no NUL. */
-    expect_input("{\"type\":\"stdin\",\"text\":\"\\uffff\"}", "\xef\xbf\xbf", 3, NK_INPUT_NEXT);
+    expect_input("{\"type\":\"stdin\",\"text\":\"\\uffff\"}", "\xef\xbf\xbf", 3, NK_STDIN_NEXT);
 }
 
 static void a_nul_anywhere_else_is_refused(void **state)
