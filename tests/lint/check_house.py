@@ -91,6 +91,7 @@ class House:
         self.root = Path(root).resolve()
         self.files = self._list()
         self.found = []
+        self._texts, self._tokens, self._tops = {}, {}, {}
 
     def _list(self):
         if (self.root / ".git").exists():
@@ -105,7 +106,19 @@ class House:
         return sorted(p for p in paths if (self.root / p).is_file())
 
     def text(self, path):
-        return (self.root / path).read_text(encoding="utf-8", errors="replace")
+        if path not in self._texts:
+            self._texts[path] = (self.root / path).read_text(encoding="utf-8", errors="replace")
+        return self._texts[path]
+
+    def tokens(self, path):
+        if path not in self._tokens:
+            self._tokens[path] = c_tokens.tokens(self.text(path))
+        return self._tokens[path]
+
+    def top_level(self, path):
+        if path not in self._tops:
+            self._tops[path] = c_tokens.top_level(self.tokens(path))
+        return self._tops[path]
 
     def say(self, path, line, rule, message):
         self.found.append(f"{path}:{line}: [{rule}] {message}")
@@ -141,7 +154,7 @@ def check_top(house):
 
 def includes(house, path):
     """(line, name, quoted) of every include."""
-    for t in c_tokens.tokens(house.text(path)):
+    for t in house.tokens(path):
         match = t.kind == "pp" and re.match(r'#\s*include\s*(["<])([^">]+)', t.text)
         if match:
             yield t.line, match.group(2), match.group(1) == '"'
@@ -180,7 +193,7 @@ def check_libraries(house):
 
 def check_calls(house):
     for path in house.c_files("agent"):
-        toks = [t for t in c_tokens.tokens(house.text(path)) if t.kind != "pp"]
+        toks = [t for t in house.tokens(path) if t.kind != "pp"]
         for i, t in enumerate(toks):
             if t.kind != "word" or (i and toks[i - 1].text in (".", "->")):
                 continue
@@ -248,7 +261,7 @@ def check_sizes(house):
             house.say(path, count, "sizes", f"{count} lines, more than {gate}")
         if not ours:
             continue  # a test's table of cases may be long
-        functions, _ = c_tokens.top_level(c_tokens.tokens(text))
+        functions, _ = house.top_level(path)
         for f in functions:
             check_function(house, path, f)
 
@@ -271,7 +284,7 @@ def check_guards(house):
             continue
         name = "_".join(path.parts[1:]).replace(".", "_").upper()
         guard = f"NK_{name}"
-        pp = [t.text for t in c_tokens.tokens(house.text(path)) if t.kind == "pp"]
+        pp = [t.text for t in house.tokens(path) if t.kind == "pp"]
         good = len(pp) >= 3 and pp[0] == f"#ifndef {guard}" and pp[1] == f"#define {guard}" \
             and pp[-1].startswith("#endif")
         if not good:
@@ -333,7 +346,7 @@ def check_state(house):
     for path in house.c_files("agent"):
         if short(path) in STATEFUL:
             continue
-        functions, declarations = c_tokens.top_level(c_tokens.tokens(house.text(path)))
+        functions, declarations = house.top_level(path)
         objects = [d.tokens for d in declarations if is_variable(d.tokens)]
         objects += [s for f in functions for s in local_statics(f)]
         for toks in objects:
@@ -344,7 +357,7 @@ def check_state(house):
 
 def check_typedefs(house):
     for path in house.c_files("agent"):
-        _, declarations = c_tokens.top_level(c_tokens.tokens(house.text(path)))
+        _, declarations = house.top_level(path)
         for d in declarations:
             words = [t.text for t in d.tokens]
             if words[0] == "typedef" and "( *" not in " ".join(words):
@@ -353,13 +366,12 @@ def check_typedefs(house):
 
 def check_macros(house):
     for path in house.c_files("agent"):
-        text = house.text(path)
-        functions, _ = c_tokens.top_level(c_tokens.tokens(text))
+        functions, _ = house.top_level(path)
         for f in functions:
             for t in f.body:
                 if t.kind == "pp" and re.match(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b", t.text):
                     house.say(path, t.line, "macros", f"{t.text.split()[0]} inside {f.name}")
-        for t in c_tokens.tokens(text):
+        for t in house.tokens(path):
             if t.kind != "pp" or not re.match(r"#\s*define\b", t.text):
                 continue
             if re.search(r"\b(return|goto|break|continue)\b", t.text):
@@ -380,7 +392,7 @@ def check_names(house):
 
 
 def check_file_names(house, path, known):
-    functions, _ = c_tokens.top_level(c_tokens.tokens(house.text(path)))
+    functions, _ = house.top_level(path)
     for f in functions:
         if f.name == "main" or f.name in ("nk_fail", "nk_fail_sys"):
             continue

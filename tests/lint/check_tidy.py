@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CPPCHECK = ["--enable=warning,performance,portability", "--std=c11", "--inline-suppr", "--quiet",
             "--error-exitcode=1", "--suppress=missingIncludeSystem", "--suppress=unknownMacro",
             "--suppress=normalCheckLevelMaxBranches", "--suppress=nullPointerRedundantCheck",
-            "--suppress=autoVariables"]
+            "--suppress=autoVariables", "--suppress=uninitvar"]
 
 
 def sources(build):
