@@ -13,6 +13,19 @@
 #include "process/userdb.h"
 
 struct nk_owner; /* process/registry.h */
+struct nk_process;
+
+/* What a higher room does between the end of a command and its announcement, and keeps with the
+ * record. Embedded by that room's struct; all on the loop. */
+struct nk_after {
+    /* It was reaped and read. nk_process_announce must follow, once and not from within. */
+    void (*ended)(struct nk_after *a, struct nk_process *p);
+    void (*hurry)(struct nk_after *a); /* meanwhile: nobody waits for it any more */
+    /* The results were told (or, with `all`, are to be forgotten): what need not stay may go. */
+    void (*trim)(struct nk_after *a, bool all);
+    void (*release)(struct nk_after *a); /* the record is gone, or nothing could be started */
+    size_t bytes;                        /* of memory that is kept; counts as output */
+};
 
 struct nk_command {
     const char *const *argv; /* NULL-ended; with `shell`, {"/bin/sh", "-c", text, NULL} */
@@ -31,10 +44,11 @@ struct nk_command {
     bool tty;
     unsigned cols, rows;
 
-    uint64_t timeout_ms; /* 0: none */
-    size_t log_bytes;    /* of the ordered log */
-    size_t max_output;   /* of each captured stream */
-    bool capture;        /* keep whole results (plain exec) */
+    uint64_t timeout_ms;    /* 0: none */
+    size_t log_bytes;       /* of the ordered log */
+    size_t max_output;      /* of each captured stream */
+    bool capture;           /* keep whole results (plain exec) */
+    struct nk_after *after; /* taken when nk_process_start gives 0; NULL: none */
     struct nk_limits limits;
 };
 

@@ -36,7 +36,7 @@ static void send_term(struct nk_registry *r, struct nk_process *p)
         nk_process_end(p, r->end_why);
         return;
     }
-    if (p->state == NK_PROC_RUNNING && !p->ended_by_us) {
+    if (p->state == NK_PROC_RUNNING && !p->over && !p->ended_by_us) {
         p->ended_by_us = true;
         p->reason = r->end_why;
     }

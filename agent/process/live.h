@@ -110,7 +110,7 @@ void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct n
 
 /* process.c */
 void nk_process_step(struct nk_process *p);
-void nk_process_drop_captures(struct nk_process *p);
+void nk_process_drop_results(struct nk_process *p);
 void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 
 /* registry.c, trees.c */

@@ -163,7 +163,7 @@ static bool clock_runs(const struct nk_live *l)
 {
     const struct nk_process *p = l->process;
 
-    return p->reaped && p->state == NK_PROC_RUNNING && !l->paused &&
+    return p->reaped && !p->over && !l->paused &&
            !nk_registry_is_paused(p->registry);
 }
 
@@ -171,7 +171,7 @@ void nk_output_clock(struct nk_live *l, bool run)
 {
     if (!run)
         clock_stop(l);
-    else if (l->process->reaped && !l->paused)
+    else if (l->process->reaped && !l->process->over && !l->paused)
         clock_start(l);
 }
 
@@ -240,7 +240,7 @@ static void note_bytes(struct nk_output *o, const uint8_t *data, size_t n)
     nk_outlog_commit(&p->log, o->stream, n);
     nk_registry_count_read(p->registry, n);
     l->must_read -= n < l->must_read ? n : l->must_read;
-    if (p->state == NK_PROC_EXITED) {
+    if (p->over) {
         nk_registry_recount(p);
         return;
     }

@@ -17,7 +17,7 @@ void nk_process_ref(struct nk_process *p)
     p->refs++;
 }
 
-void nk_process_drop_captures(struct nk_process *p)
+static void drop_captures(struct nk_process *p)
 {
     if (!p->captures)
         return;
@@ -25,6 +25,13 @@ void nk_process_drop_captures(struct nk_process *p)
     nk_capture_fini(&p->captures[1]);
     free(p->captures);
     p->captures = NULL;
+}
+
+void nk_process_drop_results(struct nk_process *p)
+{
+    drop_captures(p);
+    if (p->after)
+        p->after->trim(p->after, false);
     nk_registry_recount(p);
 }
 
@@ -32,8 +39,10 @@ void nk_process_unref(struct nk_process *p)
 {
     if (--p->refs > 0)
         return;
-    nk_process_drop_captures(p);
+    drop_captures(p);
     nk_outlog_fini(&p->log);
+    if (p->after)
+        p->after->release(p->after);
     free(p->name);
     free(p->argv);
     free(p->cwd);
@@ -51,22 +60,31 @@ void nk_process_step(struct nk_process *p)
 {
     struct nk_live *l = p->live;
 
-    if (p->state != NK_PROC_RUNNING || !p->reaped)
+    if (p->over || p->state != NK_PROC_RUNNING || !p->reaped)
         return;
     if ((l->out[0].fd >= 0 || l->out[1].fd >= 0) && !p->drained)
         return;
-    p->state = NK_PROC_EXITED;
+    p->over = true;
     p->ended_wall_ms = nk_clock_wall_ms();
     p->ended_ns = nk_clock_mono_ns();
     p->end_offset = p->log.end;
     set_reason(p);
     (void)uv_timer_stop(&l->quiet);
     nk_input_close(&l->in);
+    if (p->after)
+        p->after->ended(p->after, p);
+    else
+        nk_process_announce(p);
+}
+
+void nk_process_announce(struct nk_process *p)
+{
+    p->state = NK_PROC_EXITED;
     nk_process_ref(p);
     nk_registry_ended(p);
     nk_process_emit(p, NK_PROC_EV_EXITED, NULL);
     if (p->holds == 0)
-        nk_process_drop_captures(p);
+        nk_process_drop_results(p);
     if (p->live)
         nk_live_settle(p->live);
     nk_process_unref(p);
@@ -159,6 +177,7 @@ int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct
     p->timeout_ms = cmd->timeout_ms;
     p->started_wall_ms = nk_clock_wall_ms();
     p->started_ns = nk_clock_mono_ns();
+    p->after = cmd->after;
     if (w)
         nk_watcher_attach(w, p);
     l->spawn.done = on_spawned;
@@ -185,8 +204,19 @@ static void note_end(struct nk_process *p, enum nk_reason why)
     p->killed = why == NK_REASON_KILLED;
 }
 
+/* Asked to end while what comes after its end is still done. */
+static void hurry(struct nk_process *p, enum nk_reason why)
+{
+    if (p->state == NK_PROC_RUNNING && why != NK_REASON_KILLED && p->after->hurry)
+        p->after->hurry(p->after);
+}
+
 void nk_process_end(struct nk_process *p, enum nk_reason why)
 {
+    if (p->over && p->after)
+        hurry(p, why);
+    if (p->over && why == NK_REASON_CLIENT_GONE)
+        return; /* its background children live on */
     if (p->state == NK_PROC_STARTING) {
         note_end(p, why);
         p->live->kill_wanted = true;
@@ -293,12 +323,12 @@ const char *nk_reason_name(enum nk_reason r)
 
 uint64_t nk_process_duration_ms(const struct nk_process *p)
 {
-    uint64_t end = p->state == NK_PROC_EXITED ? p->ended_ns : nk_clock_mono_ns();
+    uint64_t end = p->over ? p->ended_ns : nk_clock_mono_ns();
 
     return (end - p->started_ns) / 1000000;
 }
 
 uint64_t nk_process_stream_end(const struct nk_process *p)
 {
-    return p->state == NK_PROC_EXITED ? p->end_offset : p->log.end;
+    return p->over ? p->end_offset : p->log.end;
 }

@@ -66,6 +66,7 @@ struct nk_process {
     pid_t pid;  /* stays after the end, for people only */
     bool reaped;
     bool drained; /* the quiet time of the end is over */
+    bool over;    /* it has ended; told to the watchers once `after` is done */
     int wait_status;
     enum nk_reason reason; /* why it was ended, if we did; else from the status */
     bool ended_by_us;
@@ -86,6 +87,7 @@ struct nk_process {
     size_t counted;              /* of the owner's output_bytes */
     unsigned holds;              /* nk_registry_hold: the results stay past the end */
     struct nk_capture *captures; /* owned: [0] stdout, [1] stderr; NULL without `capture` */
+    struct nk_after *after;      /* owned; NULL: none */
 
     struct nk_list watchers;
     struct nk_list *emit_next; /* borrowed: where telling the watchers goes on */
@@ -99,6 +101,9 @@ int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct
 
 void nk_process_ref(struct nk_process *p);
 void nk_process_unref(struct nk_process *p);
+
+/* What is done after its end is done: EXITED comes, at once. */
+void nk_process_announce(struct nk_process *p);
 
 /* Ends the whole tree with KILL, for `why`; nothing happens to one that has ended (but its tree). */
 void nk_process_end(struct nk_process *p, enum nk_reason why);

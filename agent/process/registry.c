@@ -234,7 +234,7 @@ struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *own
     nk_list_append(&o->running, &p->link);
     o->running_count++;
     r->stats.running++;
-    r->stats.started++;
+    r->stats.started += !o->uncounted;
     return p;
 }
 
@@ -250,7 +250,7 @@ void nk_registry_failed(struct nk_process *p)
     struct nk_registry *r = p->registry;
 
     give_slot(p);
-    r->stats.failed++;
+    r->stats.failed += !p->owner->uncounted;
     nk_marks_give(&r->marks, p->mark);
     p->mark = 0;
     unlist(p);
@@ -263,12 +263,16 @@ size_t nk_registry_memory(const struct nk_process *p)
 
     if (p->captures)
         n += p->captures[0].size + p->captures[1].size;
+    if (p->after)
+        n += p->after->bytes;
     return n;
 }
 
 static void drop_output(struct nk_process *p)
 {
     nk_outlog_drop(&p->log);
+    if (p->after)
+        p->after->trim(p->after, true);
     nk_registry_recount(p);
 }
 
@@ -302,7 +306,7 @@ void nk_registry_ended(struct nk_process *p)
     struct nk_registry *r = p->registry;
 
     give_slot(p);
-    r->stats.exited++;
+    r->stats.exited += !p->owner->uncounted;
     r->stats.killed += p->killed;
     r->stats.timed_out += p->timed_out;
     if (p->listed) {
@@ -336,7 +340,7 @@ void nk_registry_unhold(struct nk_process *p)
         leave_ended(p);
     p->holds--;
     if (p->holds == 0 && p->state == NK_PROC_EXITED)
-        nk_process_drop_captures(p);
+        nk_process_drop_results(p);
     if (remembered)
         join_ended(p);
     nk_process_unref(p);

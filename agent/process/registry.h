@@ -33,6 +33,7 @@ struct nk_owner {
     unsigned ended_count;
     unsigned held_count;
     size_t output_bytes; /* memory of ended records' outputs */
+    bool uncounted;      /* the agent's own commands: not in the figures */
 };
 
 struct nk_registry_config {

@@ -4,7 +4,7 @@
 
 bool nk_stdin_is_open(const struct nk_process *p)
 {
-    return p->live && p->state != NK_PROC_EXITED && p->live->in.fd >= 0 && !p->live->in.close_after;
+    return p->live && !p->over && p->live->in.fd >= 0 && !p->live->in.close_after;
 }
 
 size_t nk_stdin_room(const struct nk_process *p)
