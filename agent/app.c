@@ -19,6 +19,7 @@
 #include "base/job.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "code/versions.h"
 #include "files/archives.h"
 #include "files/roots.h"
 #include "lifetime/lifetime.h"
@@ -113,6 +114,7 @@ static void close_handles(struct nk_app *a)
 static void close_services(struct nk_app *a)
 {
     nk_server_close(&a->server);
+    nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);
     a->api.lifetime = NULL;
     nk_keys_close(&a->keys);
@@ -274,6 +276,8 @@ static int open_processes(struct nk_app *a)
             &a->archives);
     if (res == 0)
         res = nk_tickets_new(&a->tickets);
+    if (res == 0)
+        res = nk_app_code_open(a);
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
@@ -294,6 +298,8 @@ static int prepare(struct nk_app *a, struct nk_err *err)
         nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0)
         return -1;
     if (strcmp(cfg->seccomp, "off") != 0 && nk_confine_compile(&a->filter, err) < 0)
+        return -1;
+    if (nk_app_code_load(a, err) < 0)
         return -1;
     a->env = nk_app_setup_env(cfg, &a->user);
     if (!a->env)
@@ -366,6 +372,7 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
         (void)uv_loop_close(&a->loop);
     }
     nk_sandbox_fini(&a->api.sandbox);
+    nk_app_code_free(a);
     nk_app_setup_free_env(a->env);
     nk_confine_fini(&a->filter);
     nk_log_fini();

@@ -1,5 +1,5 @@
 /*
- * The daemon's one object, shared by app.c and app_serve.c. Private to them.
+ * The daemon's one object, shared by app.c, app_code.c and app_serve.c. Private to them.
  */
 #ifndef NK_APP_INSIDE_H
 #define NK_APP_INSIDE_H
@@ -38,6 +38,9 @@ struct nk_app {
     struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_roots *roots;
+    struct nk_runtimes *runtimes;
+    struct nk_versions *versions;
+    const char **temp_dirs; /* owned; the strings are borrowed */
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
@@ -54,5 +57,11 @@ int nk_app_serve_roots(struct nk_app *a, struct nk_err *err);
 int nk_app_serve_fill(struct nk_app *a); /* 0 or -errno */
 int nk_app_serve_open(struct nk_app *a); /* 0 or -errno */
 int nk_app_serve_listen(struct nk_app *a, struct nk_err *err);
+
+/* app_code.c: the languages. */
+int nk_app_code_load(struct nk_app *a, struct nk_err *err);
+int nk_app_code_open(struct nk_app *a); /* 0 or -errno */
+int nk_app_code_fill(struct nk_app *a); /* 0 or -errno */
+void nk_app_code_free(struct nk_app *a);
 
 #endif

@@ -79,9 +79,9 @@ int nk_app_serve_fill(struct nk_app *a)
     nk_id_new(api->instance);
     api->created_wall_ms = nk_clock_wall_ms();
     api->started_ms = nk_clock_mono_ms();
-    return nk_sandbox_init(&api->sandbox, api, a->cfg->network, a->cfg->network_outside) < 0
-               ? -ENOMEM
-               : 0;
+    if (nk_sandbox_init(&api->sandbox, api, a->cfg->network, a->cfg->network_outside) < 0)
+        return -ENOMEM;
+    return nk_app_code_fill(a);
 }
 
 int nk_app_serve_open(struct nk_app *a)

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/secret.h"
+#include "code/run.h"
 #include "http/server.h"
 #include "process/probe.h"
 #include "process/spawn.h"
@@ -65,6 +66,7 @@ struct nk_api {
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
     struct nk_kernel *kernel;
+    struct nk_run_config runs;       /* what is done around commands */
     const struct nk_user *user;      /* whom commands run as */
     const struct nk_roots *roots;    /* where files may lie */
     const struct nk_creds *files_as; /* with whose rights they are touched; NULL: our own */

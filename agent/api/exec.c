@@ -1,4 +1,4 @@
-/* POST /v1/exec: one answer, when the command is over. */
+/* POST /v1/exec and /v1/code: one answer, when the command is over. */
 #include <stdlib.h>
 
 #include "api/attachments.h"
@@ -21,7 +21,10 @@ static void reply(struct exec_call *call)
     struct nk_json_out o = {.buf = &body};
 
     nk_json_out_open(&o, NULL, '{');
-    nk_wire_result(&o, call->watcher.process, true);
+    if (call->starter.kind == NK_EXEC_CODE)
+        nk_wire_code_result(&o, call->watcher.process, NK_WIRE_OUTPUT | NK_WIRE_IMAGES);
+    else
+        nk_wire_result(&o, call->watcher.process, true);
     nk_json_out_close(&o, '}');
     nk_wire_reply(call->req, 200, &body);
 }
@@ -71,7 +74,7 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
         free(call);
 }
 
-int nk_api_exec(struct nk_req *req, struct nk_err *err)
+static int run(struct nk_req *req, enum nk_exec_kind kind, struct nk_err *err)
 {
     struct exec_call *call = calloc(1, sizeof *call);
     int rc;
@@ -80,7 +83,7 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     call->req = req;
     call->watcher.on_event = on_event;
-    call->starter = (struct nk_starter){.kind = NK_EXEC_WHOLE,
+    call->starter = (struct nk_starter){.kind = kind,
                                         .capture = true,
                                         .watcher = &call->watcher,
                                         .done = on_started,
@@ -95,4 +98,14 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
     }
     nk_req_on_close(req, on_close, call);
     return 0;
+}
+
+int nk_api_exec(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_WHOLE, err);
+}
+
+int nk_api_code(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_CODE, err);
 }

@@ -31,27 +31,33 @@ static int read_shell(const char *text, struct nk_arena *arena, struct nk_comman
     return 0;
 }
 
-static int read_argv(const struct nk_json *list, struct nk_arena *arena, struct nk_command *cmd,
-                     struct nk_err *err)
+static int read_strings(const struct nk_json *list, const char *key, struct nk_arena *arena,
+                        const char *const **out, struct nk_err *err)
 {
-    size_t count = nk_json_count(list);
-    const char **argv;
+    const char **strings = nk_arena_alloc(arena, (nk_json_count(list) + 1) * sizeof *strings);
     size_t i = 0;
 
-    if (count == 0)
-        return nk_fail(err, NK_BAD_REQUEST, "command must not be an empty list");
-    argv = nk_arena_alloc(arena, (count + 1) * sizeof *argv);
-    if (!argv)
+    if (!strings)
         return no_memory(err);
     for (const struct nk_json *v = nk_json_first(list); v; v = nk_json_next(v)) {
         if (nk_json_type(v) != NK_JSON_STRING)
-            return nk_fail(err, NK_BAD_REQUEST, "command[%zu] must be a string, not %s", i,
+            return nk_fail(err, NK_BAD_REQUEST, "%s[%zu] must be a string, not %s", key, i,
                            nk_json_type_name(v));
-        argv[i++] = nk_json_str(v);
+        strings[i++] = nk_json_str(v);
     }
-    if (argv[0][0] == '\0')
+    *out = strings;
+    return 0;
+}
+
+static int read_argv(const struct nk_json *list, struct nk_arena *arena, struct nk_command *cmd,
+                     struct nk_err *err)
+{
+    if (nk_json_count(list) == 0)
+        return nk_fail(err, NK_BAD_REQUEST, "command must not be an empty list");
+    if (read_strings(list, "command", arena, &cmd->argv, err) < 0)
+        return -1;
+    if (cmd->argv[0][0] == '\0')
         return nk_fail(err, NK_BAD_REQUEST, "command[0] must not be empty");
-    cmd->argv = argv;
     return 0;
 }
 
@@ -148,11 +154,43 @@ static int read_flags(const struct nk_json *object, struct nk_exec_request *ask,
     return nk_json_read_bool(object, "detach", &ask->detach, err);
 }
 
+static int read_code(const struct nk_json *object, struct nk_arena *arena,
+                     struct nk_exec_request *ask, struct nk_err *err)
+{
+    const struct nk_json *args = nk_json_get(object, "args");
+
+    if (nk_json_read_str(object, "code", &ask->code, err) < 0 ||
+        nk_json_read_str(object, "language", &ask->language, err) < 0)
+        return -1;
+    if (!ask->code)
+        return nk_fail(err, NK_BAD_REQUEST, "code is missing");
+    if (!args)
+        return 0;
+    if (nk_json_type(args) != NK_JSON_ARRAY)
+        return nk_fail(err, NK_BAD_REQUEST, "args must be a list of strings, not %s",
+                       nk_json_type_name(args));
+    return read_strings(args, "args", arena, &ask->args, err);
+}
+
+/* What is to be run: a command, or code. */
+static int read_subject(const struct nk_json *object, enum nk_exec_kind kind,
+                        struct nk_arena *arena, struct nk_exec_request *ask, struct nk_err *err)
+{
+    bool code = kind == NK_EXEC_CODE || kind == NK_EXEC_CODE_STREAM;
+
+    if (kind == NK_EXEC_SESSION) {
+        code = nk_json_get(object, "code") != NULL;
+        if (code && nk_json_get(object, "command"))
+            return nk_fail(err, NK_BAD_REQUEST, "command and code exclude each other");
+        if (!code && (nk_json_get(object, "language") || nk_json_get(object, "args")))
+            return nk_fail(err, NK_BAD_REQUEST, "code is missing");
+    }
+    return code ? read_code(object, arena, ask, err) : read_command(object, arena, &ask->cmd, err);
+}
+
 static int read_fields(const struct nk_json *object, const struct nk_api_settings *set,
                        struct nk_arena *arena, struct nk_exec_request *ask, struct nk_err *err)
 {
-    if (read_command(object, arena, &ask->cmd, err) < 0)
-        return -1;
     if (read_cwd(object, set, arena, &ask->cmd, err) < 0)
         return -1;
     if (read_limits(object, set, &ask->cmd, err) < 0)
@@ -230,23 +268,26 @@ static int read_own_fields(const struct nk_json *object, enum nk_exec_kind kind,
 
 static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask, struct nk_err *err)
 {
-    if (kind == NK_EXEC_WHOLE && ask->cmd.stdin_open)
+    if ((kind == NK_EXEC_WHOLE || kind == NK_EXEC_CODE) && ask->cmd.stdin_open)
         return nk_fail(err, NK_BAD_REQUEST,
                        "stdin_open needs a way to send more input: a stream, a process or a "
                        "WebSocket");
     return 0;
 }
 
-#define COMMON_FIELDS                                                                              \
-    "command", "stdin", "stdin_base64", "stdin_open", "timeout", "env", "cwd", "user",             \
-        "report_files", "max_output", "detach"
-#define FIELDS_MAX 16
+#define ALL_FIELDS                                                                                 \
+    "stdin", "stdin_base64", "stdin_open", "timeout", "env", "cwd", "user", "max_output", "detach"
+#define COMMON_FIELDS ALL_FIELDS, "command", "report_files"
+#define CODE_FIELDS "code", "language", "args"
+#define FIELDS_MAX 20
 
 static const char *const fields_of[][FIELDS_MAX] = {
     [NK_EXEC_WHOLE] = {COMMON_FIELDS},
     [NK_EXEC_STREAM] = {COMMON_FIELDS},
     [NK_EXEC_PROCESS] = {COMMON_FIELDS, "name", "tty", "cols", "rows", "log_bytes"},
-    [NK_EXEC_SESSION] = {COMMON_FIELDS, "type", "binary", "tty", "cols", "rows"},
+    [NK_EXEC_SESSION] = {COMMON_FIELDS, CODE_FIELDS, "type", "binary", "tty", "cols", "rows"},
+    [NK_EXEC_CODE] = {ALL_FIELDS, CODE_FIELDS},
+    [NK_EXEC_CODE_STREAM] = {ALL_FIELDS, CODE_FIELDS},
 };
 
 static int check_fields(const struct nk_json *object, enum nk_exec_kind kind, struct nk_err *err)
@@ -265,8 +306,9 @@ int nk_exec_request_read(const struct nk_json *object, enum nk_exec_kind kind,
 {
     struct nk_exec_request ask = {0};
 
-    if (check_fields(object, kind, err) < 0 || read_fields(object, set, arena, &ask, err) < 0 ||
-        check_kind(kind, &ask, err) < 0 || read_own_fields(object, kind, set, &ask, err) < 0)
+    if (check_fields(object, kind, err) < 0 || read_subject(object, kind, arena, &ask, err) < 0 ||
+        read_fields(object, set, arena, &ask, err) < 0 || check_kind(kind, &ask, err) < 0 ||
+        read_own_fields(object, kind, set, &ask, err) < 0)
         return -1;
     if (nk_json_read_bytes(object, "stdin", &ask.stdin_data, &ask.cmd.stdin_len,
                            &ask.cmd.stdin_given, err) < 0)

@@ -21,16 +21,23 @@ enum nk_exec_kind {
     NK_EXEC_WHOLE,   /* one answer at the end */
     NK_EXEC_STREAM,  /* stdin may stay open */
     NK_EXEC_PROCESS, /* also name, terminal, log size */
-    NK_EXEC_SESSION, /* the first message of a WebSocket: also terminal, binary output */
+    NK_EXEC_SESSION, /* the first message of a WebSocket: also terminal, binary output, code */
+    NK_EXEC_CODE,    /* code in place of the command */
+    NK_EXEC_CODE_STREAM,
+    NK_EXEC_KINDS,
 };
 
 struct nk_exec_request {
-    struct nk_command cmd; /* all but `user` and `owner` */
+    struct nk_command cmd; /* all but `user` and `owner`; of code without `argv` */
     uint8_t *stdin_data;   /* owned; NULL: none */
     const char *user;      /* borrowed: one of --allow-user, as spelled there; NULL: the default */
     bool detach;
     bool report_files;
     bool binary; /* output as binary messages */
+
+    const char *code;        /* NULL: a command */
+    const char *language;    /* NULL: the default */
+    const char *const *args; /* of code; NULL-ended, or NULL */
 };
 
 /* From the object of the contract. 0, or -1 with what is wrong; fini is needed after 0 only. */

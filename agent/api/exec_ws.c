@@ -71,12 +71,8 @@ static void on_started(struct nk_starter *l, const struct nk_err *err)
 /* What the contract has and this daemon does not do yet. */
 static int check_supported(const struct nk_json *start, struct nk_err *err)
 {
-    static const char *const names[] = {"code", "context"};
-
-    for (size_t i = 0; i < NK_COUNT(names); i++) {
-        if (nk_json_get(start, names[i]))
-            return nk_fail(err, NK_NOT_SUPPORTED, "%s is not supported", names[i]);
-    }
+    if (nk_json_get(start, "context"))
+        return nk_fail(err, NK_NOT_SUPPORTED, "context is not supported");
     return 0;
 }
 

@@ -15,6 +15,8 @@ int nk_api_metrics(struct nk_req *req, struct nk_err *err);
 int nk_api_capabilities(struct nk_req *req, struct nk_err *err);
 int nk_api_exec(struct nk_req *req, struct nk_err *err);
 int nk_api_exec_stream(struct nk_req *req, struct nk_err *err);
+int nk_api_code(struct nk_req *req, struct nk_err *err);
+int nk_api_code_stream(struct nk_req *req, struct nk_err *err);
 int nk_api_exec_ws(struct nk_req *req, struct nk_err *err);
 int nk_api_exec_ticket(struct nk_req *req, struct nk_err *err);
 int nk_api_process_start(struct nk_req *req, struct nk_err *err);

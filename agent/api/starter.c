@@ -3,26 +3,84 @@
 #include "api/api.h"
 #include "api/env.h"
 #include "base/json.h"
+#include "code/run.h"
 #include "http/request.h"
+#include "process/registry.h"
 
-/* What the contract has and this daemon does not do yet, each by its name. */
-static int check_supported(const struct nk_exec_request *ask, struct nk_err *err)
+/* The images of code are told by its closing event, which comes after its end. */
+static void keep(struct nk_starter *l, struct nk_process *p)
 {
-    if (ask->report_files)
-        return nk_fail(err, NK_NOT_SUPPORTED, "report_files is not supported");
+    if (l->kind != NK_EXEC_CODE_STREAM)
+        return;
+    l->kept = p;
+    nk_registry_hold(p);
+}
+
+static int launch(struct nk_starter *l, const struct nk_command *cmd, struct nk_err *err)
+{
+    struct nk_process *p;
+
+    if (nk_process_start(l->api->processes, cmd, l->req ? l->watcher : NULL, &p, err) < 0)
+        return -1;
+    if (l->req)
+        keep(l, p);
+    nk_keys_bind(&l->use, p);
+    return 0;
+}
+
+/* Without a request it goes on all the same where it survives its client. */
+static void on_prepared(void *ctx, const struct nk_err *failed)
+{
+    struct nk_starter *l = ctx;
+    struct nk_run *run = l->run;
+    struct nk_err err = {0};
+
+    l->run = NULL;
+    if (failed)
+        err = *failed;
+    else if (!l->req && !l->survives)
+        (void)nk_fail(&err, NK_OVERLOADED, "the client left before the start");
+    else
+        (void)launch(l, nk_run_command(run), &err);
+    if (err.code == NK_OK) {
+        nk_run_started(run);
+    } else {
+        nk_run_free(run);
+        nk_keys_drop(&l->use, &err);
+    }
+    l->done(l, err.code == NK_OK ? NULL : &err);
+}
+
+static int find_runtime(const struct nk_starter *l, const struct nk_runtime **out,
+                        struct nk_err *err)
+{
+    const char *name = l->ask.language ? l->ask.language : l->api->sandbox.runtime;
+
+    if (!l->ask.code || !name)
+        return 0;
+    *out = nk_runtimes_find(l->api->runs.runtimes, name);
+    return *out ? 0 : nk_fail(err, NK_BAD_LANGUAGE, "there is no language %.80s here", name);
+}
+
+static int start_run(struct nk_starter *l, struct nk_err *err)
+{
+    struct nk_run_request ask = {.cmd = &l->ask.cmd, .code = l->ask.code, .args = l->ask.args};
+    struct nk_run_config cfg = l->api->runs;
+
+    cfg.share = l->owner;
+    if (find_runtime(l, &ask.runtime, err) < 0 || nk_run_new(&cfg, &ask, &l->run, err) < 0)
+        return -1;
+    nk_run_prepare(l->run, on_prepared, l);
     return 0;
 }
 
 static int run(struct nk_starter *l, const struct nk_user *user, struct nk_err *err)
 {
-    struct nk_process *p;
-
     l->ask.cmd.user = user;
-    l->ask.cmd.owner = nk_req_identity(l->req);
-    if (nk_process_start(l->api->processes, &l->ask.cmd, l->watcher, &p, err) < 0)
-        return -1;
-    nk_keys_bind(&l->use, p);
-    return 0;
+    l->ask.cmd.owner = l->owner;
+    if (l->ask.code || l->ask.report_files)
+        return start_run(l, err);
+    return launch(l, &l->ask.cmd, err);
 }
 
 static void look_up(struct nk_job *job)
@@ -61,6 +119,8 @@ static void on_looked_up(struct nk_job *job, bool canceled)
     else if (err.code == NK_OK && run_as(l, &err) == 0)
         err.code = NK_OK;
     nk_exec_request_fini(&l->ask);
+    if (l->run)
+        return;
     if (err.code != NK_OK)
         nk_keys_drop(&l->use, &err);
     l->done(l, err.code == NK_OK ? NULL : &err);
@@ -83,7 +143,7 @@ static int begin(struct nk_starter *l, struct nk_err *err)
 {
     int rc;
 
-    if (check_supported(&l->ask, err) < 0 || set_terminal(l, err) < 0) {
+    if (set_terminal(l, err) < 0) {
         nk_exec_request_fini(&l->ask);
         return -1;
     }
@@ -92,7 +152,7 @@ static int begin(struct nk_starter *l, struct nk_err *err)
         l->looking = true;
         l->job.work = look_up;
         l->job.done = on_looked_up;
-        l->job.share = nk_req_identity(l->req);
+        l->job.share = l->owner;
         nk_job_submit(l->api->jobs, &l->job);
         return 0;
     }
@@ -105,10 +165,12 @@ static void on_ready(struct nk_key_use *use, struct nk_process *p, const struct 
 {
     struct nk_starter *l = NK_CONTAINER_OF(use, struct nk_starter, use);
 
-    if (p)
+    if (p) {
+        keep(l, p);
         l->joined(l, p);
-    else
-        l->done(l, err);
+        return;
+    }
+    l->done(l, err);
 }
 
 static int start_first(struct nk_starter *l, const struct nk_json *object, struct nk_err *err)
@@ -121,7 +183,7 @@ static int start_first(struct nk_starter *l, const struct nk_json *object, struc
     }
     l->ask.cmd.stdin_open |= l->feeds;
     l->ask.cmd.capture = l->capture;
-    l->survives = l->survives || l->ask.detach;
+    l->survives = l->survives || l->ask.detach || l->kind == NK_EXEC_PROCESS;
     return begin(l, err);
 }
 
@@ -129,6 +191,7 @@ static int prepare(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
 {
     l->api = nk_req_app(req);
     l->req = req;
+    l->owner = nk_req_identity(req);
     if (!l->api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
     return 0;
@@ -163,6 +226,14 @@ bool nk_starter_drop(struct nk_starter *l)
     l->req = NULL;
     if (l->repeat)
         nk_keys_leave(&l->use);
+    if (l->kept)
+        nk_registry_unhold(l->kept);
+    l->kept = NULL;
+    if (l->run) {
+        if (!l->survives)
+            nk_run_stop(l->run);
+        return false;
+    }
     if (!l->looking)
         return true;
     (void)nk_fail(&err, NK_OVERLOADED, "the first request under this key left before its start");

@@ -1,7 +1,7 @@
 /*
  * From a request that was read to a command that runs: honours its Idempotency-Key, finds the user
- * where another one is asked for (a job, since it reads files), then starts it with the owner's
- * watcher.
+ * where another one is asked for (a job, since it reads files), prepares what is to be done around it
+ * (code/run.h), then starts it with the owner's watcher.
  *
  * Embedded by the handler's state, which must stay until nk_starter_drop allows to free it. The loop
  * thread only.
@@ -20,6 +20,7 @@
 struct nk_api;
 struct nk_json;
 struct nk_req;
+struct nk_run;
 
 struct nk_starter {
     enum nk_exec_kind kind;     /* set by the owner */
@@ -41,8 +42,11 @@ struct nk_starter {
     struct nk_user user; /* where another one was asked for */
     const char *spec;    /* borrowed: the config's */
     struct nk_err err;
-    bool repeat;  /* waits for what the key's first request started */
-    bool looking; /* the job has the struct */
+    struct nk_owner *owner;  /* borrowed: outlives its records */
+    struct nk_run *run;      /* owned while it is prepared */
+    struct nk_process *kept; /* held until the request is over: its results are told at the end */
+    bool repeat;             /* waits for what the key's first request started */
+    bool looking;            /* the job has the struct */
 };
 
 /* Reads the request and starts. 0: the watcher, `done` or `joined` will hear; -1 with err: nothing

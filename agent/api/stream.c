@@ -1,4 +1,4 @@
-/* POST /v1/exec/stream: the output as Server-Sent Events while it comes.
+/* POST /v1/exec/stream and /v1/code/stream: the output as Server-Sent Events while it comes.
  *
  * The response begins when the command has started (before that, errors are plain ones) and ends
  * after exactly one closing event. The reader sets the pace: its watcher holds the command's output
@@ -10,6 +10,7 @@
 #include "api/feed.h"
 #include "api/handlers.h"
 #include "api/starter.h"
+#include "api/wire.h"
 #include "http/request.h"
 
 struct stream {
@@ -61,7 +62,12 @@ static void on_joined(struct nk_starter *l, struct nk_process *p)
     nk_feed_join(&s->feed, p, 0);
 }
 
-int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
+static void write_result(struct nk_feed *f, struct nk_buf *out)
+{
+    nk_wire_sse_code_result(out, f->watcher.process);
+}
+
+static int run(struct nk_req *req, enum nk_exec_kind kind, struct nk_err *err)
 {
     struct nk_api *api = nk_req_app(req);
     struct stream *s = calloc(1, sizeof *s);
@@ -70,7 +76,9 @@ int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     s->feed =
         (struct nk_feed){.holds = true, .opening = true, .over = on_over, .released = on_released};
-    s->starter = (struct nk_starter){.kind = NK_EXEC_STREAM,
+    if (kind == NK_EXEC_CODE_STREAM)
+        s->feed.write_closing = write_result;
+    s->starter = (struct nk_starter){.kind = kind,
                                      .watcher = nk_feed_watcher(&s->feed),
                                      .done = on_started,
                                      .joined = on_joined};
@@ -79,4 +87,14 @@ int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
     if (!nk_req_json(req))
         return nk_attachments_begin(&s->attachments, &s->starter, req, err);
     return nk_starter_run(&s->starter, req, err);
+}
+
+int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_STREAM, err);
+}
+
+int nk_api_code_stream(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_CODE_STREAM, err);
 }

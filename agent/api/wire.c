@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/problem.h"
+#include "code/run.h"
 #include "http/reply.h"
 #include "http/sse.h"
 #include "process/process.h"
@@ -29,7 +30,47 @@ static void how_it_ended(struct nk_json_out *o, const struct nk_process *p)
     nk_json_out_str(o, "reason", ended ? nk_reason_name(p->reason) : NULL);
 }
 
-void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool with_output)
+static void changes(struct nk_json_out *o, const char *key, const struct nk_run *run)
+{
+    const struct nk_change *list = NULL;
+    size_t count = run ? nk_run_changes(run, &list) : 0;
+
+    nk_json_out_open(o, key, '[');
+    for (size_t i = 0; i < count; i++) {
+        const char *path = nk_run_path(run, &list[i]);
+
+        nk_json_out_open(o, NULL, '{');
+        nk_json_out_bytes(o, "path", path, strlen(path));
+        nk_json_out_u64(o, "size", list[i].size);
+        nk_json_out_close(o, '}');
+    }
+    nk_json_out_close(o, ']');
+}
+
+static void images(struct nk_json_out *o, const struct nk_run *run, bool with_data)
+{
+    const struct nk_image *list = NULL;
+    size_t count = run ? nk_run_images(run, &list) : 0;
+
+    nk_json_out_open(o, "outputs", '[');
+    for (size_t i = 0; i < count; i++) {
+        const char *path = nk_run_path(run, list[i].change);
+
+        nk_json_out_open(o, NULL, '{');
+        nk_json_out_bytes(o, "path", path, strlen(path));
+        nk_json_out_str(o, "mime", list[i].mime);
+        nk_json_out_u64(o, "size", list[i].size);
+        if (with_data && list[i].data)
+            nk_json_out_base64(o, "data_base64", list[i].data, (size_t)list[i].size);
+        else
+            nk_json_out_null(o, "data_base64");
+        nk_json_out_close(o, '}');
+    }
+    nk_json_out_close(o, ']');
+}
+
+static void result(struct nk_json_out *o, struct nk_process *p, bool with_output,
+                   const struct nk_run *files_of)
 {
     bool captured = with_output && p->captures;
 
@@ -44,8 +85,24 @@ void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool with_outpu
     nk_json_out_bool(o, "stdout_truncated", captured && nk_capture_truncated(&p->captures[0]));
     nk_json_out_bool(o, "stderr_truncated", captured && nk_capture_truncated(&p->captures[1]));
     nk_json_out_u64(o, "duration_ms", nk_process_duration_ms(p));
-    nk_json_out_open(o, "files", '[');
-    nk_json_out_close(o, ']');
+    changes(o, "files", files_of);
+}
+
+void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool with_output)
+{
+    const struct nk_run *run = nk_run_of(p);
+
+    result(o, p, with_output, run && !nk_run_language(run) ? run : NULL);
+}
+
+void nk_wire_code_result(struct nk_json_out *o, struct nk_process *p, unsigned with)
+{
+    const struct nk_run *run = nk_run_of(p);
+
+    result(o, p, with & NK_WIRE_OUTPUT, NULL);
+    nk_json_out_str(o, "language", run ? nk_run_language(run) : NULL);
+    changes(o, "files_changed", run);
+    images(o, run, with & NK_WIRE_IMAGES);
 }
 
 static void command(struct nk_json_out *o, const struct nk_process *p)
@@ -141,6 +198,14 @@ void nk_wire_sse_exit(struct nk_buf *out, struct nk_process *p)
     struct nk_json_out o = begin(out, "exit", p->end_offset);
 
     nk_wire_result(&o, p, false);
+    end(&o);
+}
+
+void nk_wire_sse_code_result(struct nk_buf *out, struct nk_process *p)
+{
+    struct nk_json_out o = begin(out, "result", p->end_offset);
+
+    nk_wire_code_result(&o, p, NK_WIRE_IMAGES);
     end(&o);
 }
 

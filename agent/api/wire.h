@@ -22,6 +22,10 @@ struct nk_req;
 /* The result of an ended command. `output`: with what it wrote (it was started with `capture`). */
 void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool output);
 
+enum nk_wire_with { NK_WIRE_OUTPUT = 1, NK_WIRE_IMAGES = 2 };
+/* The same of code; `with`: what it wrote, the bytes of images. */
+void nk_wire_code_result(struct nk_json_out *o, struct nk_process *p, unsigned with);
+
 /* A process as lists and details show it; `ports` are TCP ports its tree listens on. */
 void nk_wire_process(struct nk_json_out *o, const struct nk_process *p, const uint16_t *ports,
                      size_t port_count);
@@ -34,6 +38,7 @@ void nk_wire_sse_started(struct nk_buf *out, const struct nk_process *p, uint64_
 void nk_wire_sse_output(struct nk_buf *out, enum nk_cut kind, const struct nk_cutter_piece *piece);
 void nk_wire_sse_gap(struct nk_buf *out, uint64_t from, uint64_t to);
 void nk_wire_sse_exit(struct nk_buf *out, struct nk_process *p);
+void nk_wire_sse_code_result(struct nk_buf *out, struct nk_process *p);
 void nk_wire_sse_error(struct nk_buf *out, uint64_t offset, const struct nk_err *err);
 
 /* Answers with the object of a process, without its ports. */

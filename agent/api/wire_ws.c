@@ -2,6 +2,7 @@
 
 #include "api/problem.h"
 #include "api/wire.h"
+#include "code/run.h"
 #include "http/ws.h"
 #include "process/process.h"
 #include "process/stdin.h"
@@ -99,9 +100,14 @@ void nk_wire_ws_stdin_error(struct nk_buf *out, enum nk_code code)
 
 void nk_wire_ws_exit(struct nk_buf *out, struct nk_process *p)
 {
-    struct message m = begin(out, "exit");
+    const struct nk_run *run = nk_run_of(p);
+    bool code = run && nk_run_language(run);
+    struct message m = begin(out, code ? "result" : "exit");
 
-    nk_wire_result(&m.o, p, false);
+    if (code)
+        nk_wire_code_result(&m.o, p, 0);
+    else
+        nk_wire_result(&m.o, p, false);
     end(&m);
 }
 

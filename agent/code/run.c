@@ -161,7 +161,7 @@ int nk_run_new(const struct nk_run_config *cfg, const struct nk_run_request *ask
 {
     struct nk_run *r = calloc(1, sizeof *r);
 
-    if (!r || nk_run_plan_new(ask, cfg->deflt, &r->plan) < 0) {
+    if (!r || nk_run_plan_new(ask, &r->plan) < 0) {
         free(r);
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     }

@@ -30,20 +30,19 @@ struct nk_run_config {
     struct nk_jobs *jobs;
     const struct nk_runtimes *runtimes;
     struct nk_versions *versions;
-    const struct nk_roots *roots;   /* whose changes are told */
-    const char *output_dir;         /* where images are looked for, absolute */
-    const char *const *temp_dirs;   /* NULL-ended: the first that takes a folder has the code */
-    const struct nk_runtime *deflt; /* where the request names no language; NULL: the first found */
-    uint64_t max_outputs;           /* bytes of all images */
-    const void *share;              /* of jobs */
-    bool relative;                  /* paths are told from their root on */
-    bool switch_user;               /* jobs take the rights of the command's user */
+    const struct nk_roots *roots; /* whose changes are told */
+    const char *output_dir;       /* where images are looked for, absolute */
+    const char *const *temp_dirs; /* NULL-ended: the first that takes a folder has the code */
+    uint64_t max_outputs;         /* bytes of all images */
+    const void *share;            /* of jobs */
+    bool relative;                /* paths are told from their root on */
+    bool switch_user;             /* jobs take the rights of the command's user */
 };
 
 struct nk_run_request {               /* borrowed for the call */
     const struct nk_command *cmd;     /* without argv where there is code; `user` is set */
     const char *code;                 /* NULL: a command */
-    const struct nk_runtime *runtime; /* NULL: the default */
+    const struct nk_runtime *runtime; /* NULL: the first that is found */
     const char *const *args;          /* NULL-ended, or NULL */
 };
 

@@ -59,15 +59,13 @@ static int copy_command(struct nk_run_plan *plan, const struct nk_run_request *a
     return copy_input(plan, cmd);
 }
 
-int nk_run_plan_new(const struct nk_run_request *ask, const struct nk_runtime *deflt,
-                    struct nk_run_plan **out)
+int nk_run_plan_new(const struct nk_run_request *ask, struct nk_run_plan **out)
 {
     struct nk_run_plan *plan = calloc(1, sizeof *plan);
 
     if (!plan)
         return -ENOMEM;
-    if (ask->code)
-        plan->runtime = ask->runtime ? ask->runtime : deflt;
+    plan->runtime = ask->runtime;
     plan->any = !plan->runtime;
     if (copy_command(plan, ask) < 0) {
         nk_run_plan_free(plan);
@@ -169,7 +167,9 @@ static int make_command(struct nk_run_plan *plan, const struct nk_run_folder *fo
                                        .cache = cache};
 
     (void)snprintf(file, sizeof file, "%s/%s", folder->path, way->file);
-    nk_run_folder_cache(folder, plan->cmd.envp, cache);
+    cache[0] = '\0';
+    if (nk_run_words_uses(plan->way, "{cache}"))
+        nk_run_folder_cache(folder, plan->cmd.envp, cache);
     plan->cmd.argv = nk_run_words_argv(way, &words, plan->args, &plan->arena);
     plan->cmd.envp = nk_run_words_env(way, &words, plan->cmd.envp, &plan->arena);
     if (!plan->cmd.argv || !plan->cmd.envp)

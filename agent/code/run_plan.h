@@ -37,8 +37,7 @@ struct nk_run_plan {
     size_t runtime_at, way_at;        /* where looking goes on */
 };
 
-int nk_run_plan_new(const struct nk_run_request *ask, const struct nk_runtime *deflt,
-                    struct nk_run_plan **out); /* 0 or -ENOMEM */
+int nk_run_plan_new(const struct nk_run_request *ask, struct nk_run_plan **out); /* 0 or -ENOMEM */
 void nk_run_plan_free(struct nk_run_plan *plan);
 
 /* The next way whose programs are there; with `checks` its version is to be judged before it is

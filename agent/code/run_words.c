@@ -72,6 +72,19 @@ static const char *expand_dup(const struct nk_run_words *words, const char *text
     return finish(&buf, arena);
 }
 
+bool nk_run_words_uses(const struct nk_runtime_way *way, const char *word)
+{
+    for (const char *const *w = way->argv; *w; w++) {
+        if (strstr(*w, word))
+            return true;
+    }
+    for (const struct nk_runtime_env *e = way->env; e && e->name; e++) {
+        if (strstr(e->value, word))
+            return true;
+    }
+    return false;
+}
+
 const char *const *nk_run_words_argv(const struct nk_runtime_way *way,
                                      const struct nk_run_words *words, const char *const *args,
                                      struct nk_arena *arena)

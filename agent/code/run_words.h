@@ -6,12 +6,17 @@
 #ifndef NK_CODE_RUN_WORDS_H
 #define NK_CODE_RUN_WORDS_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "code/runtimes.h"
 
 struct nk_run_words {
     const char *tool, *needs, *file, *dir, *cwd, *cache;
 };
+
+/* Whether a way needs to know what `word` stands for. */
+bool nk_run_words_uses(const struct nk_runtime_way *way, const char *word);
 
 /* NULL: no memory. */
 const char *const *nk_run_words_argv(const struct nk_runtime_way *way,

@@ -163,8 +163,7 @@ static bool clock_runs(const struct nk_live *l)
 {
     const struct nk_process *p = l->process;
 
-    return p->reaped && !p->over && !l->paused &&
-           !nk_registry_is_paused(p->registry);
+    return p->reaped && !p->over && !l->paused && !nk_registry_is_paused(p->registry);
 }
 
 void nk_output_clock(struct nk_live *l, bool run)

@@ -92,12 +92,49 @@ def test_results_and_streams_of_every_kind_of_end(nook, body):
     ({"command": []}, 400),
     ({}, 400),
     ({"command": "true", "user": "root"}, 403),
-    ({"command": "true", "report_files": True}, 501),
 ])
 def test_errors_of_commands(nook, body, status):
     for target in ("/v1/exec", "/v1/exec/stream"):
         ask(nook, "POST", target, status, json=body)
     ask(nook, "POST", "/v1/processes", status, json=body)
+
+
+PICTURE = r"""printf '<svg xmlns="http://www.w3.org/2000/svg"/>' > "$1/a.svg"; echo drawn"""
+
+
+@pytest.mark.parametrize("body", [
+    {"code": "echo out; echo err >&2; exit 3", "language": "sh"},
+    {"code": PICTURE, "language": "sh"},
+    {"code": "cat; printf '\\377' > bytes", "language": "bash", "stdin": "in"},
+    {"code": "sleep 1000", "language": "sh", "timeout": 0.2},
+])
+def test_results_and_streams_of_code(nook, body):
+    body = {**body, "args": [str(nook.output)]}
+    spec.check("CodeRequest", body)
+    result = ask(nook, "POST", "/v1/code", 200, json=body).json()
+    assert result["language"] == body["language"]
+    assert len(result["outputs"]) == (body["code"] == PICTURE)
+    with nook.stream("POST", "/v1/code/stream", json=body) as stream:
+        assert stream.header("Content-Type") == "text/event-stream"
+        events = spec.parse_sse(stream.read().decode())
+    spec.check_stream("codeStream", [(name, data) for name, _, data in events])
+
+
+@pytest.mark.parametrize(("body", "status"), [
+    ({"code": "x", "language": "cobol"}, 400),
+    ({"code": "x", "language": "ruby", "env": {"PATH": "/nonexistent"}}, 501),
+    ({"code": "x", "language": "sh", "cwd": "/nonexistent"}, 400),
+    ({"code": "x", "language": "sh", "user": "root"}, 403),
+    ({"code": 1}, 400),
+    ({"code": "x", "language": "sh", "args": "y"}, 400),
+    ({"code": "x", "command": "y"}, 400),
+    ({"code": "x", "report_files": True}, 400),
+    ({"language": "sh"}, 400),
+    ({}, 400),
+])
+def test_errors_of_code(nook, body, status):
+    for target in ("/v1/code", "/v1/code/stream"):
+        ask(nook, "POST", target, status, json=body)
 
 
 def test_requests_that_the_schema_refuses_are_refused(nook):

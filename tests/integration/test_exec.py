@@ -298,13 +298,6 @@ def test_commands_of_many_clients_run_side_by_side(nook):
         assert {(r.result()["exit_code"], r.result()["timed_out"]) for r in runs} == {(0, False)}
 
 
-def test_what_is_not_built_yet_says_so_by_name(nook):
-    for target in ("/v1/exec", "/v1/exec/stream"):
-        response = nook.post(target, {"command": "true", "report_files": True})
-        assert (response.status, response.code) == (501, "not_supported")
-        assert "report_files" in response.json()["error"]["message"]
-
-
 def test_the_agent_ends_with_a_command_running(nook):
     with nook.connect() as conn:
         conn.send_request("POST", "/v1/exec",

@@ -31,6 +31,7 @@ static struct nk_process make_process(void)
         .pid = 42,
         .state = NK_PROC_EXITED,
         .reaped = true,
+        .over = true,
         .wait_status = 3 << 8,
         .started_wall_ms = 1000,
         .ended_wall_ms = 2500,
