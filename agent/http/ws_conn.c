@@ -34,7 +34,7 @@ static void schedule(struct nk_ws_conn *c)
 
     if (!c->paused)
         due = least(due, c->heard_ms + NK_WS_SILENCE_MS);
-    if (c->closing)
+    if (c->closing || c->breaking)
         due = c->closing_ms + NK_WS_CLOSE_MS;
     (void)uv_timer_start(&c->timer, on_timer, due > now ? due - now : 0, 0);
 }
@@ -44,7 +44,8 @@ static void begin_closing(struct nk_ws_conn *c)
     if (c->closing)
         return;
     c->closing = true;
-    c->closing_ms = now_of(c);
+    if (!c->breaking)
+        c->closing_ms = now_of(c);
     schedule(c);
     nk_ws_conn_pause(c, false); /* its close frame may stand behind what was held up */
     nk_reply_wake(c->req);
@@ -59,6 +60,20 @@ static void leave(struct nk_ws_conn *c, unsigned code)
     begin_closing(c);
     nk_reply_wake(c->req);
     tell(c);
+}
+
+/* What was said before it broke is still answered, as far as one piece goes. */
+static void break_off(struct nk_ws_conn *c, unsigned code)
+{
+    if (c->closing) {
+        leave(c, code);
+        return;
+    }
+    c->breaking = true;
+    c->close_code = code;
+    c->closing_ms = now_of(c);
+    schedule(c);
+    nk_reply_wake(c->req);
 }
 
 static bool is_flood(struct nk_ws_conn *c)
@@ -84,14 +99,21 @@ static void take(struct nk_ws_conn *c, const struct nk_ws_item *item)
 {
     bool control = item->kind == NK_WS_PING || item->kind == NK_WS_PONG;
 
-    if (item->kind == NK_WS_CLOSE || item->kind == NK_WS_BROKEN)
+    if (item->kind == NK_WS_CLOSE)
         leave(c, item->code);
+    else if (item->kind == NK_WS_BROKEN)
+        break_off(c, item->code);
     else if (control && is_flood(c))
-        leave(c, NK_WS_POLICY);
+        break_off(c, NK_WS_POLICY);
     else if (item->kind == NK_WS_PING)
         answer_ping(c, item);
     else if (!control && !c->closing)
         c->events->on_message(c, item->kind, item->data, item->len);
+}
+
+static bool listens(const struct nk_ws_conn *c)
+{
+    return !c->close_in && !c->breaking;
 }
 
 /* How many bytes were taken: all, unless the owner paused. */
@@ -101,9 +123,9 @@ static size_t feed(struct nk_ws_conn *c, const uint8_t *data, size_t len)
     size_t left = len;
     struct nk_ws_item item;
 
-    while (!c->paused && !c->close_in && nk_ws_read(&c->in, &at, &left, &item) != NK_WS_MORE)
+    while (!c->paused && listens(c) && nk_ws_read(&c->in, &at, &left, &item) != NK_WS_MORE)
         take(c, &item);
-    return c->close_in ? len : len - left;
+    return listens(c) ? len - left : len;
 }
 
 static void on_data(struct nk_req *req, const void *data, size_t len)
@@ -113,7 +135,7 @@ static void on_data(struct nk_req *req, const void *data, size_t len)
 
     c->heard_ms = now_of(c);
     if (len == 0 && !c->close_in) {
-        if (!c->close_out)
+        if (!c->close_out && !c->breaking)
             nk_conn_cut(req->conn);
         c->close_in = true;
         nk_reply_wake(req);
@@ -145,8 +167,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct nk_ws_conn *c = timer->data;
     uint64_t now = now_of(c);
-    bool late = c->closing ? now - c->closing_ms >= NK_WS_CLOSE_MS
-                           : !c->paused && now - c->heard_ms >= NK_WS_SILENCE_MS;
+    bool late = c->closing || c->breaking ? now - c->closing_ms >= NK_WS_CLOSE_MS
+                                          : !c->paused && now - c->heard_ms >= NK_WS_SILENCE_MS;
 
     if (late) {
         nk_conn_cut(c->req->conn);
@@ -190,6 +212,10 @@ static enum nk_pull on_pull(struct nk_source *source, struct nk_buf *out, size_t
     if (c->closing)
         return write_closing(c, out);
     got = c->events->pull(c, out, room);
+    if (c->breaking && got != NK_PULL_FAIL) {
+        leave(c, c->close_code);
+        return write_closing(c, out);
+    }
     if (got != NK_PULL_END)
         return got;
     if (c->close_code == NK_WS_NO_CODE)

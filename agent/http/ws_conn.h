@@ -55,6 +55,7 @@ struct nk_ws_conn {
     unsigned rate;
     bool paused;
     bool ping_due;
+    bool breaking;  /* the client broke the protocol: one more pull, then the closing */
     bool closing;   /* nothing more but a close frame goes out */
     bool close_out; /* it is sent */
     bool close_in;  /* the client's has come, or none will */
