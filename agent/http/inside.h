@@ -80,7 +80,7 @@ struct nk_req {
 
     void *ctx;
     void *identity;
-    bool counted;   /* a mark of the layer above */
+    bool counted; /* a mark of the layer above */
     nk_req_close_fn close_fn;
     void *close_ctx;
     void (*half_close_fn)(struct nk_req *req, void *ctx);
