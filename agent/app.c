@@ -61,7 +61,7 @@ static void probe_done(struct nk_job *job, bool canceled)
     struct nk_app *a = NK_CONTAINER_OF(p, struct nk_app, probe);
 
     a->probing = false;
-    if (canceled)
+    if (canceled || a->api.ending) /* an end kills the trials too: they tell nothing */
         return;
     a->kernel = p->kernel;
     nk_registry_use_marks(a->registry, nk_has(&a->kernel, NK_MECH_MARK));
@@ -98,9 +98,9 @@ static void on_prepare(uv_prepare_t *handle)
 
 static void close_handles(struct nk_app *a)
 {
-    for (unsigned i = 0; i < a->signals_open; i++)
-        uv_close((uv_handle_t *)&a->signals[i], NULL);
-    a->signals_open = 0;
+    if (a->signals_open)
+        uv_close((uv_handle_t *)&a->signal_poll, NULL);
+    a->signals_open = false;
     if (a->drain_open)
         uv_close((uv_handle_t *)&a->drain, NULL);
     if (a->flush_open)
@@ -119,33 +119,58 @@ static void close_services(struct nk_app *a)
     a->api.lifetime = NULL;
     nk_keys_close(&a->keys);
     nk_archives_close(&a->archives);
+    nk_program_close(&a->program);
     nk_registry_close(&a->registry);
     nk_spawner_close(&a->spawner);
     nk_reaper_close(&a->reaper);
     close_handles(a);
 }
 
+static void sweep_work(struct nk_job *job)
+{
+    (void)job;
+    nk_program_sweep();
+}
+
+static void sweep_done(struct nk_job *job, bool canceled)
+{
+    (void)canceled;
+    close_services(NK_CONTAINER_OF(job, struct nk_app, sweep));
+}
+
+/* Where orphans come to us, nothing that PROGRAM left behind outlives us. */
 static void on_drained(void *ctx)
 {
-    close_services(ctx);
+    struct nk_app *a = ctx;
+
+    if (a->sweeping)
+        return;
+    (void)uv_timer_stop(&a->drain);
+    if (!a->program || a->cfg->main_exit_leave) {
+        close_services(a);
+        return;
+    }
+    a->sweeping = true;
+    a->sweep = (struct nk_job){.work = sweep_work, .done = sweep_done};
+    nk_job_submit(a->jobs, &a->sweep);
 }
 
 static void on_drain_over(uv_timer_t *timer)
 {
-    close_services(timer->data);
+    on_drained(timer->data);
 }
 
-static void on_commands_over(void *ctx)
+void nk_app_part_over(void *app)
 {
-    struct nk_app *a = ctx;
+    struct nk_app *a = app;
 
-    if (!a->server)
+    if (++a->parts_over < (a->program ? 2u : 1u) || !a->server)
         return;
     (void)uv_timer_start(&a->drain, on_drain_over, DRAIN_MS, 0);
     nk_server_drain(a->server, on_drained, a);
 }
 
-static void begin_end(struct nk_app *a, enum nk_reason why)
+void nk_app_end(struct nk_app *a, enum nk_reason why, int signo)
 {
     unsigned grace = a->api.ending ? 0 : (unsigned)a->cfg->grace_ms;
 
@@ -153,23 +178,19 @@ static void begin_end(struct nk_app *a, enum nk_reason why)
         return;
     a->api.ending = true;
     nk_log_msg(NK_LOG_INFO, "ending", "no new work; running commands have %u ms", grace);
-    nk_registry_end_all(a->registry, why, grace, on_commands_over, a);
-}
-
-static void on_signal(uv_signal_t *handle, int signo)
-{
-    (void)signo;
-    begin_end(handle->data, NK_REASON_SHUTDOWN);
+    nk_registry_end_all(a->registry, why, grace, nk_app_part_over, a);
+    if (a->program)
+        nk_program_end(a->program, signo, grace);
 }
 
 static void on_api_end(void *ctx)
 {
-    begin_end(ctx, NK_REASON_SHUTDOWN);
+    nk_app_end(ctx, NK_REASON_SHUTDOWN, SIGTERM);
 }
 
 static void on_lifetime_over(void *ctx, enum nk_lifetime_over why)
 {
-    begin_end(ctx, why == NK_LIFETIME_TTL ? NK_REASON_TTL : NK_REASON_IDLE);
+    nk_app_end(ctx, why == NK_LIFETIME_TTL ? NK_REASON_TTL : NK_REASON_IDLE, SIGTERM);
 }
 
 static int open_lifetime(struct nk_app *a)
@@ -186,24 +207,6 @@ static int open_lifetime(struct nk_app *a)
     return nk_lifetime_open(&cfg, &a->lifetime);
 }
 
-static int watch_signals(struct nk_app *a)
-{
-    static const int ends[] = {SIGTERM, SIGINT, SIGQUIT};
-
-    for (size_t i = 0; i < NK_COUNT(ends); i++) {
-        int rc = uv_signal_init(&a->loop, &a->signals[i]);
-
-        if (rc == 0)
-            a->signals_open++;
-        if (rc == 0)
-            rc = uv_signal_start(&a->signals[i], on_signal, ends[i]);
-        if (rc < 0)
-            return rc;
-        a->signals[i].data = a;
-    }
-    return 0;
-}
-
 static int open_handles(struct nk_app *a)
 {
     int rc = uv_timer_init(&a->loop, &a->drain);
@@ -217,18 +220,7 @@ static int open_handles(struct nk_app *a)
     if (rc == 0)
         rc = uv_prepare_start(&a->flush, on_prepare);
     a->log_polled = uv_poll_init(&a->loop, &a->log_poll, nk_log_fd()) == 0;
-    return rc < 0 ? rc : watch_signals(a);
-}
-
-/* The threads of the pool, of the spawner and ours: no SIGPIPE, and SIGCHLD only to the reaper. */
-static void block_signals(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGPIPE);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return rc < 0 ? rc : nk_app_signals_open(a);
 }
 
 /* Threads made from here on inherit it, the pool's too: it denies nothing that we need once the
@@ -294,6 +286,7 @@ static int prepare(struct nk_app *a, struct nk_err *err)
     const struct nk_config *cfg = a->cfg;
 
     if (nk_app_setup_check(cfg, err) < 0 || nk_app_setup_user(cfg, &a->user, err) < 0 ||
+        nk_app_setup_program_user(cfg, &a->user, &a->program_user, err) < 0 ||
         nk_app_setup_roots(cfg, &a->user, err) < 0 ||
         nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0)
         return -1;
@@ -314,7 +307,6 @@ static int start(struct nk_app *a, struct nk_err *err)
     int rc;
 
     nk_confine_daemon();
-    block_signals();
     nk_probe_quick(&a->kernel, a->cfg->without);
     nk_app_loop_size(&a->loop_size, &a->loop);
     rc = open_handles(a);
@@ -334,7 +326,9 @@ static int start(struct nk_app *a, struct nk_err *err)
     if (nk_app_serve_listen(a, err) < 0)
         return -1;
     start_probe(a);
-    return 0;
+    nk_app_signals_follow_parent(a);
+    rc = a->cfg->program ? nk_app_program_start(a) : 0;
+    return rc < 0 ? nk_fail_sys(err, -rc, "cannot start PROGRAM") : 0;
 }
 
 static void warn(const struct nk_app *a)
@@ -345,9 +339,12 @@ static void warn(const struct nk_app *a)
         nk_log_msg(NK_LOG_WARN, "root", "commands run as root");
     else if (a->user.creds.uid == geteuid())
         nk_log_msg(NK_LOG_WARN, "same_uid", "commands run as nookd's own user");
+    if (!nk_reaper_adopts(a->reaper))
+        nk_log_msg(NK_LOG_WARN, "no_reaping",
+                   "neither process 1 nor a subreaper: orphans are not reaped here");
 }
 
-int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
+int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, struct nk_err *err)
 {
     struct nk_app *a = calloc(1, sizeof *a);
     int status = -1;
@@ -357,15 +354,23 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory");
     tune_memory();
     a->cfg = cfg;
+    a->signal_fd = -1;
+    nk_app_signals_block(cfg);
+    if (nk_app_program_inherit(a, heritage, err) < 0) {
+        nk_app_program_fini(a);
+        free(a);
+        return -1;
+    }
     nk_log_init(STDERR_FILENO, (enum nk_log_level)cfg->log_level, json);
     if (prepare(a, err) == 0 && uv_loop_init(&a->loop) == 0) {
         if (start(a, err) == 0) {
-            status = 0;
             warn(a);
+            (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+            status = a->status;
         } else {
             close_services(a);
+            (void)uv_run(&a->loop, UV_RUN_DEFAULT);
         }
-        (void)uv_run(&a->loop, UV_RUN_DEFAULT);
         nk_roots_free(a->roots);
         nk_jobs_free(a->jobs);
         nk_tickets_free(a->tickets);
@@ -374,6 +379,8 @@ int nk_app_run(const struct nk_config *cfg, struct nk_err *err)
     nk_sandbox_fini(&a->api.sandbox);
     nk_app_code_free(a);
     nk_app_setup_free_env(a->env);
+    nk_app_program_fini(a);
+    nk_close_fd(&a->signal_fd);
     nk_confine_fini(&a->filter);
     nk_log_fini();
     free(a);

@@ -8,9 +8,10 @@
 
 #include "base/err.h"
 #include "config.h"
+#include "process/heritage.h"
 
 /* Serves until told to end. The exit status; where the start failed -1, and err says in one line
  * why. */
-int nk_app_run(const struct nk_config *cfg, struct nk_err *err);
+int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, struct nk_err *err);
 
 #endif

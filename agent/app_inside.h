@@ -12,6 +12,9 @@
 #include "base/job.h"
 #include "config.h"
 #include "process/confine.h"
+#include "process/heritage.h"
+#include "process/process.h"
+#include "process/program.h"
 
 struct probe_job {
     struct nk_job job;
@@ -44,13 +47,36 @@ struct nk_app {
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
-    uv_signal_t signals[3];
-    unsigned signals_open;
+    struct nk_heritage heritage;
+    struct nk_program *program; /* NULL: none was asked for */
+    struct nk_user program_user;
+    char **program_env; /* owned */
+    char *cwd;          /* owned; where we were started */
+    int status;         /* what we end with */
+    unsigned parts_over;
+    struct nk_job sweep;
+    int signal_fd; /* owned */
+    uv_poll_t signal_poll;
+    bool signals_open, sweeping;
     uv_timer_t drain;
     uv_prepare_t flush;
     uv_poll_t log_poll;
     bool drain_open, flush_open, log_polled, probing;
 };
+
+/* app.c: the end in order; PROGRAM gets the signal. Again: the grace is over. */
+void nk_app_end(struct nk_app *a, enum nk_reason why, int signo);
+void nk_app_part_over(void *app); /* the commands, or PROGRAM */
+
+/* app_signals.c */
+void nk_app_signals_block(const struct nk_config *cfg);
+int nk_app_signals_open(struct nk_app *a);
+void nk_app_signals_follow_parent(const struct nk_app *a);
+
+/* app_program.c */
+int nk_app_program_inherit(struct nk_app *a, const struct nk_heritage *from, struct nk_err *err);
+int nk_app_program_start(struct nk_app *a);
+void nk_app_program_fini(struct nk_app *a);
 
 /* app_serve.c: the api's values from the options, the roots of files, the endpoint. */
 int nk_app_serve_roots(struct nk_app *a, struct nk_err *err);

@@ -29,6 +29,15 @@ int nk_app_setup_user(const struct nk_config *cfg, struct nk_user *out, struct n
     return nk_userdb_find("/", own, out, err);
 }
 
+int nk_app_setup_program_user(const struct nk_config *cfg, const struct nk_user *user,
+                              struct nk_user *out, struct nk_err *err)
+{
+    if (cfg->program_user)
+        return nk_userdb_find("/", cfg->program_user, out, err);
+    *out = *user;
+    return 0;
+}
+
 static int make_root(const char *path, const struct nk_user *user, struct nk_err *err)
 {
     nk_auto_fd int fd = -1;
@@ -147,8 +156,6 @@ void nk_app_setup_free_env(char **env)
 
 int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err)
 {
-    if (cfg->program)
-        return nk_fail(err, NK_NOT_SUPPORTED, "running a PROGRAM is not supported yet");
     if (cfg->identities)
         return nk_fail(err, NK_NOT_SUPPORTED, "--identities is not supported yet");
     if (cfg->network && strcmp(cfg->network, "all") != 0 && !cfg->network_outside)

@@ -14,6 +14,10 @@
 /* Whom commands run as: --user; else as root `sandbox`, else 1000:1000; else our own ids. */
 int nk_app_setup_user(const struct nk_config *cfg, struct nk_user *out, struct nk_err *err);
 
+/* Whom PROGRAM runs as: --program-user, else `user`. */
+int nk_app_setup_program_user(const struct nk_config *cfg, const struct nk_user *user,
+                              struct nk_user *out, struct nk_err *err);
+
 /* Missing writable roots are made, owned by the user, where we are root. */
 int nk_app_setup_roots(const struct nk_config *cfg, const struct nk_user *user, struct nk_err *err);
 

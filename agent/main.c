@@ -18,7 +18,7 @@ static int refuse(const struct nk_err *err)
     return EXIT_USAGE;
 }
 
-static int serve(int argc, char **argv)
+static int serve(int argc, char **argv, const struct nk_heritage *heritage)
 {
     struct nk_config cfg;
     struct nk_err err = {0};
@@ -26,7 +26,7 @@ static int serve(int argc, char **argv)
 
     if (nk_config_load(argc, argv, &cfg, &err) < 0)
         return refuse(&err);
-    status = nk_app_run(&cfg, &err);
+    status = nk_app_run(&cfg, heritage, &err);
     nk_config_fini(&cfg);
     return status < 0 ? refuse(&err) : status;
 }
@@ -58,7 +58,7 @@ static int run_verb(int argc, char **argv)
     return nk_verbs_run(argc, argv, &env);
 }
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, const struct nk_heritage *heritage)
 {
     const char *verb = argc > 1 ? argv[1] : NULL;
 
@@ -81,13 +81,16 @@ static int run(int argc, char **argv)
         return print_config(argc - 2, argv + 2);
     if (verb && strcmp(verb, "serve") == 0)
         return argc > 2 && is_help(argv[2]) ? (nk_config_print_help(), 0)
-                                            : serve(argc - 2, argv + 2);
+                                            : serve(argc - 2, argv + 2, heritage);
     if (!verb || (verb[0] == '-' && getpid() == 1))
-        return serve(argc - 1, argv + 1);
+        return serve(argc - 1, argv + 1, heritage);
     return run_verb(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
 {
-    exit(run(argc, argv));
+    struct nk_heritage heritage;
+
+    nk_heritage_record(&heritage);
+    exit(run(argc, argv, &heritage));
 }

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process/heritage.h"
+
 #define FIRST_FD 3
 #define LAST_SIGNAL 64
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -217,7 +219,8 @@ static NK_RAW void raise_oom(int score)
 /* What is inherited from the daemon and no right: nothing here can fail a start. */
 static NK_RAW void set_habits(const struct nk_child *c)
 {
-    (void)nk_child_call(SYS_umask, 022, 0, 0, 0);
+    if (!c->spawn->heritage)
+        (void)nk_child_call(SYS_umask, 022, 0, 0, 0);
     if (c->raise_oom)
         raise_oom(c->spawn->oom_score_adj);
     if (nk_child_call(SYS_getpriority, PRIO_PROCESS, 0, 0, 0) >
@@ -358,11 +361,13 @@ static NK_RAW bool has_slash(const char *text)
 
 static NK_RAW int execute(struct nk_child *c)
 {
-    static const unsigned long none[LAST_SIGNAL / 8 / sizeof(long)];
+    static const uint64_t none;
+    const struct nk_heritage *h = c->spawn->heritage;
     const char *file = c->spawn->argv[0];
 
     c->reached = true;
-    (void)nk_child_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)none, 0, LAST_SIGNAL / 8);
+    (void)nk_child_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)(h ? &h->blocked : &none), 0,
+                        LAST_SIGNAL / 8);
     if (!*file)
         return -ENOENT;
     if (!has_slash(file))
@@ -376,10 +381,11 @@ static NK_RAW int execute(struct nk_child *c)
 static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
 {
     const struct nk_spawn *s = c->spawn;
+    const struct nk_heritage *h = s->heritage;
     int rc;
 
     *step = NK_STEP_SETSID;
-    rc = (int)nk_child_call(SYS_setsid, 0, 0, 0, 0);
+    rc = h ? nk_heritage_make_group(h, s->stdio[0]) : (int)nk_child_call(SYS_setsid, 0, 0, 0, 0);
     if (rc < 0)
         return rc;
     *step = NK_STEP_TTY;
@@ -391,7 +397,7 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
     if (rc < 0)
         return rc;
     *step = NK_STEP_FDS;
-    rc = close_fds(c);
+    rc = h ? nk_heritage_keep_fds(h) : close_fds(c);
     if (rc < 0)
         return rc;
     *step = NK_STEP_RLIMIT;
@@ -400,7 +406,7 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
         return rc;
     set_habits(c);
     *step = NK_STEP_CONFINE;
-    rc = reset_signals(c->reset);
+    rc = h ? nk_heritage_set_signals(h) : reset_signals(c->reset);
     if (rc == 0 && !c->bounded)
         (void)nk_confine_drop_bounding();
     return rc;
@@ -428,6 +434,8 @@ static NK_RAW int start(struct nk_child *c, enum nk_spawn_step *step)
     rc = confine(c);
     if (rc < 0)
         return rc;
+    if (s->heritage)
+        nk_heritage_name_pid(s->heritage);
     *step = NK_STEP_EXEC;
     return execute(c);
 }

@@ -191,6 +191,11 @@ int nk_reaper_adopt(struct nk_reaper *r)
     return 0;
 }
 
+bool nk_reaper_adopts(const struct nk_reaper *r)
+{
+    return r->adopts;
+}
+
 void nk_reaper_watch(struct nk_reaper *r, struct nk_reaper_watch *w)
 {
     struct nk_reaper_watch **head = bucket(r, w->pid);

@@ -48,6 +48,8 @@ void nk_reaper_close(struct nk_reaper **slot);
  * under `--without subreaper`. 0 or -errno. */
 int nk_reaper_adopt(struct nk_reaper *r);
 
+bool nk_reaper_adopts(const struct nk_reaper *r); /* orphans come to us */
+
 /* `w->fn` is called once, never from within this call. For a child that nk_spawn_start started it
  * is called in `done` or never: once `done` is over an early end is told to who watches. */
 void nk_reaper_watch(struct nk_reaper *r, struct nk_reaper_watch *w);

@@ -145,6 +145,11 @@ void nk_registry_use_marks(struct nk_registry *r, bool use)
     r->scan_alive = NULL;
 }
 
+gid_t nk_registry_take_mark(struct nk_registry *r)
+{
+    return nk_marks_take(&r->marks);
+}
+
 void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *out_count)
 {
     *out_first = r->marks.first;

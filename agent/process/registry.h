@@ -61,6 +61,10 @@ void nk_registry_close(struct nk_registry **slot);
 /* The self-test is over: whether marks show in /proc. Before any command is started. */
 void nk_registry_use_marks(struct nk_registry *r, bool use);
 
+/* A mark for a tree that is no command of the registry's, for as long as the registry lives; 0: there
+ * is none. */
+gid_t nk_registry_take_mark(struct nk_registry *r);
+
 /* The range that marks of this registry lie in; count 0: there are none. */
 void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *out_count);
 

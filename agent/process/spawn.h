@@ -27,6 +27,7 @@
 
 struct nk_spawner;
 struct nk_kernel;
+struct nk_heritage;
 struct nk_filter; /* process/confine.h: the compiled seccomp program */
 
 enum nk_spawn_step { /* where a start failed; the wire's `stage` */
@@ -68,6 +69,9 @@ struct nk_spawn {
     int stdio[3];      /* owned: become 0, 1, 2 in the child; closed here after the start */
     bool tty;          /* stdio[0] is a terminal: make it the controlling one */
     int oom_score_adj; /* raised to it; never lowered */
+    /* PROGRAM: its signals, descriptors and terminal are those of nookd's own start, its process
+     * group is its own and its session ours. NULL: a command. */
+    const struct nk_heritage *heritage;
     /* Called on the loop, once. pid > 0: running. Else err: NK_EXEC_FAILED with sys and stage, or
      * NK_OVERLOADED (no process, memory or descriptor left, or not through in time). */
     void (*done)(struct nk_spawn *s, pid_t pid, const struct nk_err *err);

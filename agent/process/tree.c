@@ -117,12 +117,17 @@ static void send_signal(int pidfd, pid_t pid, int signo)
         (void)kill(pid, signo);
 }
 
+static bool is_left_out(const struct nk_tree *t, pid_t pid)
+{
+    return t->but != 0 && getpgid(pid) == t->but;
+}
+
 static bool signal_marked(const struct nk_tree *t, int proc, const char *name, int signo)
 {
     nk_auto_fd int pidfd = -1;
     pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-    if (pid == getpid() || !carries(proc, name, t->mark))
+    if (pid == getpid() || is_left_out(t, pid) || !carries(proc, name, t->mark))
         return false;
     if (t->pidfd && signo != 0) {
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -221,9 +226,11 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, int signo)
         return rc;
     mark_members(&table, t->leader);
     for (size_t i = 0; i < table.count; i++) {
-        if (!table.item[i].member || table.item[i].pid == getpid())
+        pid_t pid = table.item[i].pid;
+
+        if (!table.item[i].member || pid == getpid() || is_left_out(t, pid))
             continue;
-        send_signal(-1, table.item[i].pid, signo);
+        send_signal(-1, pid, signo);
         found++;
     }
     return found;

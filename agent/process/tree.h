@@ -16,6 +16,7 @@ struct nk_tree {
     gid_t mark;   /* 0: go by `leader` */
     pid_t leader; /* of the session */
     bool pidfd;   /* nk_has(kernel, NK_MECH_PIDFD) */
+    pid_t but;    /* members of this process group are left out; 0: nobody is */
 };
 
 /* One pass. How many live (not zombie) processes were found and signalled, or -errno. 0 looks only. */
