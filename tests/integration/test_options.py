@@ -111,6 +111,15 @@ def test_a_token_file_that_was_named_must_be_there(tmp_path):
     assert status == 2 and str(path) in text
 
 
+@pytest.mark.parametrize("name", ["openat2", "close_range", "pidfd", "subreaper", "cgroup",
+                                  "landlock"])
+def test_a_mechanism_that_is_switched_off_is_the_one_that_was_named(start_nook, name):
+    nook = start_nook("--without", name)
+    isolation = nook.get("/v1/capabilities").json()["isolation"]
+    off = [k for k, v in isolation.items() if "--without" in (v["reason"] or "")]
+    assert off == [name]
+
+
 def test_the_socket_lies_in_a_folder_of_its_own_that_others_cannot_enter(nook):
     folder = nook.socket.parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
