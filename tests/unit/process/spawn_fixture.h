@@ -226,4 +226,14 @@ static inline void command_release(struct command *c, int held)
     command_wait(c);
 }
 
+static inline void assert_not_started(const struct command *c, const char *stage, int sys)
+{
+    assert_int_equal(c->told, 1);
+    assert_int_equal(c->err.code, NK_EXEC_FAILED);
+    assert_string_equal(c->err.stage, stage);
+    assert_int_equal(c->err.sys, sys);
+    assert_true(c->pid <= 0);
+    assert_string_equal(c->text, "");
+}
+
 #endif

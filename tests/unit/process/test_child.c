@@ -19,16 +19,6 @@ static int close_fixture(void **state)
     return 0;
 }
 
-static void assert_not_started(const struct command *c, const char *stage, int sys)
-{
-    assert_int_equal(c->told, 1);
-    assert_int_equal(c->err.code, NK_EXEC_FAILED);
-    assert_string_equal(c->err.stage, stage);
-    assert_int_equal(c->err.sys, sys);
-    assert_true(c->pid <= 0);
-    assert_string_equal(c->text, "");
-}
-
 /* This program again, as a child that lists its descriptors: a shell would open some of its own. */
 static int list_fds(void)
 {

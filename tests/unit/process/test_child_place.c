@@ -18,16 +18,6 @@ static int close_fixture(void **state)
     return 0;
 }
 
-static void assert_not_started(const struct command *c, const char *stage, int sys)
-{
-    assert_int_equal(c->told, 1);
-    assert_int_equal(c->err.code, NK_EXEC_FAILED);
-    assert_string_equal(c->err.stage, stage);
-    assert_int_equal(c->err.sys, sys);
-    assert_true(c->pid <= 0);
-    assert_string_equal(c->text, "");
-}
-
 static void the_directory_is_entered_as_the_user(void **state)
 {
     char dir[] = "/tmp/nk-child-XXXXXX";
