@@ -131,8 +131,8 @@ static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
         return mkdirat(op->dest_dir, e->name, 0700) < 0 ? -errno : 0;
     if (S_ISLNK(e->st.st_mode))
         return nk_op_bytes_link(e->dir, e->name, op->dest_dir, e->name);
-    if (!S_ISREG(e->st.st_mode))
-        return 0;
+    if (!S_ISREG(e->st.st_mode)) /* a copy leaves it out; a move must not lose it */
+        return op->moves ? -EOPNOTSUPP : 0;
     rc = nk_op_bytes_begin(op, e->dir, e->name, op->dest_dir, e->name);
     return rc == 0 ? -EAGAIN : rc;
 }

@@ -369,6 +369,11 @@ def test_a_move_to_another_file_system_is_complete(nook):
         act(nook, "move", 507, path="big", to="other/new/big")
         assert (nook.workspace / "big").stat().st_size == 6_000_000
         assert sorted(os.listdir(other)) == ["t"]
+        put(nook, "odd/f", b"x")
+        os.mkfifo(nook.workspace / "odd/fifo")
+        act(nook, "move", 501, path="odd", to="other/odd")
+        assert sorted(os.listdir(nook.workspace / "odd")) == ["f", "fifo"]
+        assert sorted(os.listdir(other)) == ["t"]
     finally:
         harness.subprocess.run(["umount", "--lazy", other], check=True)
 
