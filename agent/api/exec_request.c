@@ -9,7 +9,7 @@
 #include "base/attr.h"
 #include "base/json.h"
 
-#define NAME_MAX_LEN 128
+#define NAME_MAX_LEN 64
 
 static int no_memory(struct nk_err *err)
 {
@@ -217,6 +217,9 @@ static int read_name(const struct nk_json *object, struct nk_command *cmd, struc
         return nk_fail(err, NK_BAD_REQUEST,
                        "name must be 1 to %d letters, digits, dots, dashes or underscores",
                        NAME_MAX_LEN);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return nk_fail(err, NK_BAD_REQUEST, "name must not be %s, which clients cut from paths",
+                       name);
     cmd->name = name;
     return 0;
 }

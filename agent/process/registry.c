@@ -360,9 +360,40 @@ void nk_registry_forget(struct nk_registry *r, struct nk_process *p)
     nk_process_unref(p);
 }
 
-static bool is_called(const struct nk_process *p, const char *id)
+static bool has_id(const struct nk_process *p, const char *id)
 {
-    return strcmp(p->id, id) == 0 || (p->name && strcmp(p->name, id) == 0);
+    return strcmp(p->id, id) == 0;
+}
+
+static bool has_name(const struct nk_process *p, const char *name)
+{
+    return p->name && strcmp(p->name, name) == 0;
+}
+
+static struct nk_process *last_in(struct nk_list *head, const char *text,
+                                  bool (*is)(const struct nk_process *, const char *))
+{
+    for (struct nk_list *n = head->prev; n != head; n = n->prev) {
+        struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+
+        if (p->listed && is(p, text))
+            return p;
+    }
+    return NULL;
+}
+
+static struct nk_process *newest_named(struct nk_owner *o, const char *name)
+{
+    struct nk_process *running = last_in(&o->running, name, has_name);
+    struct nk_process *held, *ended;
+
+    if (running)
+        return running;
+    held = last_in(&o->held, name, has_name);
+    ended = last_in(&o->ended, name, has_name);
+    if (!held || !ended)
+        return held ? held : ended;
+    return held->serial > ended->serial ? held : ended;
 }
 
 struct nk_process *nk_registry_find(struct nk_registry *r, struct nk_owner *owner, const char *id)
@@ -370,14 +401,13 @@ struct nk_process *nk_registry_find(struct nk_registry *r, struct nk_owner *owne
     struct nk_owner *o = owner ? owner : &r->own;
     struct nk_list *const heads[] = {&o->running, &o->held, &o->ended};
 
-    for (size_t i = 0; i < NK_COUNT(heads); i++)
-        for (struct nk_list *n = heads[i]->prev; n != heads[i]; n = n->prev) {
-            struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+    for (size_t i = 0; i < NK_COUNT(heads); i++) {
+        struct nk_process *p = last_in(heads[i], id, has_id);
 
-            if (p->listed && is_called(p, id))
-                return p;
-        }
-    return NULL;
+        if (p)
+            return p;
+    }
+    return newest_named(o, id); /* after all ids: a name may look like the id of another */
 }
 
 static int newest_first(const void *a, const void *b)

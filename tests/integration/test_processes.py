@@ -54,7 +54,28 @@ def test_a_name_is_unique_among_the_running_ones(nook):
     assert show(nook, "web")["id"] == second["id"] != first["id"]
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 129, "ü", "a%2f"])
+def test_an_id_is_never_taken_for_a_name(nook):
+    first = start(nook, "sleep 1000")
+    second = start(nook, "sleep 1000", name=first["id"])
+    assert show(nook, first["id"])["id"] == first["id"]
+    assert nook.request("DELETE", f"/v1/processes/{first['id']}").status == 204
+    assert show(nook, second["id"])["status"] == "running"
+
+
+def test_a_name_of_ended_ones_is_the_newest_of_them(nook):
+    keyed = nook.post("/v1/processes", {"command": "true", "name": "once"},
+                      headers=[("Idempotency-Key", "k")]).json()
+    show(nook, keyed["id"], wait=30)
+    second = start(nook, "true", name="once")
+    show(nook, second["id"], wait=30)
+    assert show(nook, "once")["id"] == second["id"]
+
+
+def test_a_name_may_be_as_long_as_the_contract_says(nook):
+    assert show(nook, start(nook, "sleep 1000", name="x" * 64)["id"])["name"] == "x" * 64
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "x" * 65, "ü", "a%2f"])
 def test_a_name_that_is_no_path_segment_is_refused(nook, name):
     response = nook.post("/v1/processes", {"command": "true", "name": name})
     assert (response.status, response.code) == (400, "bad_request")
