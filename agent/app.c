@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,11 +25,13 @@
 #include "files/roots.h"
 #include "lifetime/lifetime.h"
 #include "process/confine.h"
+#include "process/mounts.h"
 #include "process/reaper.h"
 #include "process/registry.h"
 
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
-#define DRAIN_MS 5000        /* for clients to take their last answers */
+#define NICE (-5)
+#define DRAIN_MS 5000 /* for clients to take their last answers */
 
 static void notify_ready(void)
 {
@@ -285,7 +288,8 @@ static int prepare(struct nk_app *a, struct nk_err *err)
 {
     const struct nk_config *cfg = a->cfg;
 
-    if (nk_app_setup_check(cfg, err) < 0 || nk_app_setup_user(cfg, &a->user, err) < 0 ||
+    if (nk_app_setup_check(cfg, err) < 0 || nk_app_setup_guard(cfg, err) < 0 ||
+        nk_app_setup_user(cfg, &a->user, err) < 0 ||
         nk_app_setup_program_user(cfg, &a->user, &a->program_user, err) < 0 ||
         nk_app_setup_roots(cfg, &a->user, err) < 0 ||
         nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0)
@@ -302,10 +306,20 @@ static int prepare(struct nk_app *a, struct nk_err *err)
     return 0;
 }
 
+/* Ahead of the user's programs, where we may; children go back to 0. One that was started with a
+ * priority of its own keeps it. */
+static void prefer_self(void)
+{
+    errno = 0;
+    if (getpriority(PRIO_PROCESS, 0) == 0 && errno == 0)
+        (void)setpriority(PRIO_PROCESS, 0, NICE);
+}
+
 static int start(struct nk_app *a, struct nk_err *err)
 {
     int rc;
 
+    prefer_self();
     nk_confine_daemon();
     nk_probe_quick(&a->kernel, a->cfg->without);
     nk_app_loop_size(&a->loop_size, &a->loop);
@@ -356,6 +370,8 @@ int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, 
     a->cfg = cfg;
     a->signal_fd = -1;
     nk_app_signals_block(cfg);
+    if (getpid() == 1)
+        nk_mounts_make();
     if (nk_app_program_inherit(a, heritage, err) < 0) {
         nk_app_program_fini(a);
         free(a);

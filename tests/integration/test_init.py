@@ -47,6 +47,8 @@ def listener(*args):
 @pytest.fixture(params=[pytest.param(True, marks=pytest.mark.pid1, id="as_process_1"),
                         pytest.param(False, id="not_process_1")])
 def pid1(request):
+    if not request.param and "subreaper" in os.environ.get("NOOK_SERVE_ARGS", ""):
+        pytest.skip("orphans do not come to nookd: it is no subreaper")
     return request.param
 
 
@@ -533,3 +535,35 @@ def test_nothing_of_our_own_options_is_in_the_environment_of_program(init):
     run = init(["env"], env={"NOOKD_GRACE": "2", "NOOKD_TOKEN": "a-secret-of-the-test", "OWN": "1"})
     lines = run.rest().splitlines()
     assert "OWN=1" in lines and not [x for x in lines if "NOOKD" in x or "secret" in x]
+
+
+BARE = ["sh", "-c", "mount --make-rprivate /; while umount -l /proc; do :; done 2>/dev/null;"
+        "umount -l /dev/shm /dev/pts 2>/dev/null; exec \"$@\"", "sh"]
+
+
+@pytest.mark.pid1
+def test_process_1_mounts_what_is_missing(runs):
+    run = Init(["sh", "-c", "cat /proc/1/comm; test -e /dev/pts/ptmx && echo terminals"], pid1=True,
+               before=BARE)
+    runs.append(run)
+    assert run.rest() == "nookd\nterminals\n", run.stderr()
+    assert run.wait() == 0
+
+
+@pytest.mark.pid1
+def test_process_1_runs_without_proc_where_it_may_not_be_mounted(runs):
+    if harness.is_sanitized():
+        pytest.skip("the sanitizers' own start reads /proc")
+    run = Init(["sh", "-c", "test -e /proc/self || echo none; exit 5"], pid1=True,
+               before=[*BARE, "setpriv", "--bounding-set=-sys_admin"])
+    runs.append(run)
+    assert run.rest() == "none\n", run.stderr()
+    assert run.wait() == 5
+
+
+def test_the_daemon_is_ahead_where_it_may_be_and_its_children_are_not(init):
+    run = init(["sh", "-c", "nice; exec sleep 1000"])
+    assert run.line() == "0"
+    with open(f"/proc/{run.pid}/stat") as f:
+        nice = int(f.read().rsplit(")", 1)[1].split()[16])
+    assert nice == (-5 if harness.IS_ROOT else 0)
