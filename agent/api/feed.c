@@ -53,10 +53,11 @@ static void write_opening(struct nk_feed *f, struct nk_buf *out)
     f->comment = false;
 }
 
-/* An event that fits into what the connection wants to have, as long as that is not tiny. */
+/* An event that about fits into what the connection wants to have: what little is then left of a
+ * read would cost as much as a whole one. */
 static size_t event_max(size_t room)
 {
-    if (room >= NK_CUTTER_MAX)
+    if (room >= NK_CUTTER_MAX / 2)
         return NK_CUTTER_MAX;
     return room < 4096 ? 4096 : room;
 }

@@ -268,7 +268,7 @@ static enum nk_cut next_bytes(const struct nk_process *p, uint64_t pos, size_t m
 static enum nk_cut next_piece(struct nk_session *s, size_t room, struct nk_cutter_piece *out)
 {
     const struct nk_process *p = s->watcher.process;
-    size_t max = room >= NK_CUTTER_MAX ? NK_CUTTER_MAX : room < 4096 ? 4096 : room;
+    size_t max = room >= NK_CUTTER_MAX / 2 ? NK_CUTTER_MAX : room < 4096 ? 4096 : room;
 
     if (s->binary)
         return next_bytes(p, s->watcher.pos, max, out);

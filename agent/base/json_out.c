@@ -190,6 +190,24 @@ static uint8_t *escape_bytes(const uint8_t *p, size_t len, uint8_t *to)
     return to;
 }
 
+/* A step of bytes, up to behind the first that needs an escape; where several do, all of it. */
+static size_t escape_step(const uint8_t *p, uint8_t **to)
+{
+    uint64_t low = nk_word_json_special(nk_word_load(p));
+    uint64_t high = nk_word_json_special(nk_word_load(p + 8));
+    uint64_t more = low ? (low & (low - 1)) | high : high & (high - 1);
+    size_t plain;
+
+    memcpy(*to, p, STEP);
+    if (!(low | high)) {
+        *to += STEP;
+        return STEP;
+    }
+    plain = low ? nk_word_first(low) : 8 + nk_word_first(high);
+    *to = escape_bytes(p + plain, more ? STEP - plain : 1, *to + plain);
+    return more ? STEP : plain + 1;
+}
+
 /* As much as the room surely takes. Returns how many bytes were read. */
 static size_t escape_some(const uint8_t *p, size_t len, uint8_t *to, size_t room, size_t *out_used)
 {
@@ -197,15 +215,12 @@ static size_t escape_some(const uint8_t *p, size_t len, uint8_t *to, size_t room
     size_t at = 0;
 
     while (at < len && room - (size_t)(to - start) >= STEP * 6) {
-        size_t n = len - at < STEP ? len - at : STEP;
-
-        if (n == STEP && nk_word_json_plain(p + at)) {
-            memcpy(to, p + at, STEP);
-            to += STEP;
-        } else {
-            to = escape_bytes(p + at, n, to);
+        if (len - at >= STEP) {
+            at += escape_step(p + at, &to);
+            continue;
         }
-        at += n;
+        to = escape_bytes(p + at, len - at, to);
+        at = len;
     }
     *out_used = (size_t)(to - start);
     return at;

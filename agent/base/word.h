@@ -42,15 +42,6 @@ static inline uint64_t nk_word_json_special(uint64_t w)
 
 #define NK_WORD_STEP 16
 
-/* Whether NK_WORD_STEP bytes hold none of them. */
-static inline bool nk_word_json_plain(const void *p)
-{
-    const uint8_t *bytes = p;
-
-    return (nk_word_json_special(nk_word_load(bytes)) |
-            nk_word_json_special(nk_word_load(bytes + 8))) == 0;
-}
-
 /* The number of the lowest marked byte; `mask` is not 0. */
 static inline unsigned nk_word_first(uint64_t mask)
 {

@@ -21,6 +21,7 @@
 
 #define NK_INPUT_SIZE 65536u  /* one read; also the most input that waits in a connection */
 #define NK_PIECE_SIZE 65536u  /* one pull; also the most of a file that is sent from memory */
+#define NK_PIECE_MAX 262144u  /* one pull for a client that takes whole pieces at once */
 #define NK_DISCARD_MAX 65536u /* of an unwanted body, to keep the connection */
 #define NK_CHUNK_ROOM 10u     /* "ffffffff\r\n" in front of a piece */
 
@@ -49,6 +50,8 @@ struct nk_output {
     struct nk_buf body;       /* a whole body, or the piece pulled last */
     struct nk_source *src;    /* borrowed until on_close; NULL: none, or it has ended */
     struct nk_sendfile *file; /* owned; NULL: none, or it has ended */
+    size_t piece;             /* of the next pull; 0: NK_PIECE_SIZE */
+    uint64_t taken;           /* by the client, of this answer */
     int64_t left;             /* of a declared length; -1: none was */
     uint64_t progress_ms;     /* when the client last took a byte, or bytes began to wait */
     bool chunked;

@@ -11,7 +11,7 @@
 #include "http/sendfile.h"
 
 /* What a source may put on top of the room it was given. */
-#define PIECE_MAX (NK_PIECE_SIZE + 512u * 1024u + 64u)
+#define PIECE_MAX (NK_PIECE_MAX + 512u * 1024u + 64u)
 
 static bool begin(struct nk_req *req, int status)
 {

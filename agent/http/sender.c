@@ -10,6 +10,7 @@
 /* So much is written in one go before other connections get their turn. */
 #define FLUSH_BUDGET (1024u * 1024u)
 #define TURN_COST 256u
+#define GROW_FROM (1024u * 1024u)
 
 static const char last_word[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                 "Content-Length: 0\r\nConnection: close\r\n\r\n";
@@ -57,6 +58,19 @@ static bool within_length(struct nk_output *out, size_t n, bool last)
     return !last || out->left == 0;
 }
 
+/* A client that has read much, and takes all at once, gets more at once. What one that does not read
+ * holds up stays small: the first bytes fill only the kernel's buffers. */
+static void suit_piece(struct nk_output *out, size_t sent, bool all)
+{
+    size_t piece = out->piece ? out->piece : NK_PIECE_SIZE;
+
+    out->taken += sent;
+    if (!all)
+        out->piece = NK_PIECE_SIZE;
+    else if (sent >= piece && piece < NK_PIECE_MAX && out->taken >= GROW_FROM)
+        out->piece = piece * 2;
+}
+
 /* One piece more into the empty body. */
 static void pull(struct nk_output *out)
 {
@@ -65,7 +79,8 @@ static void pull(struct nk_output *out)
 
     nk_buf_add(&out->body, room, reserved);
     out->woken = false;
-    enum nk_pull got = out->src->pull(out->src, &out->body, NK_PIECE_SIZE);
+    enum nk_pull got =
+        out->src->pull(out->src, &out->body, out->piece ? out->piece : NK_PIECE_SIZE);
     bool last = got == NK_PULL_END;
 
     if (got == NK_PULL_FAIL || out->body.failed ||
@@ -139,6 +154,7 @@ static enum nk_flush write_some(struct nk_req *req, size_t *budget)
         return NK_FLUSH_BROKEN;
     count(req, (size_t)n);
     consume(&req->out, (size_t)n);
+    suit_piece(&req->out, (size_t)n, (size_t)n == want);
     *budget -= (size_t)n < *budget ? (size_t)n : *budget;
     /* What a socket took in part it will not take now: the next try would only say so. */
     return (size_t)n < want ? NK_FLUSH_BLOCKED : NK_FLUSH_AGAIN;

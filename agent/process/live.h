@@ -29,6 +29,7 @@ struct nk_output {
     int fd;               /* owned; -1: at its end */
     enum nk_stream stream;
     bool handle; /* poll is initialised */
+    bool wide;   /* its pipe is as large as one read */
     bool armed;
 };
 

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -6,6 +7,8 @@
 #include "process/live.h"
 #include "process/registry.h"
 
+#define PIPE_SIZE (64u * 1024u) /* as the kernel makes them */
+#define WIDEN_FROM (1024u * 1024u)
 #define STALLED_MS 1000 /* a reader that took nothing for so long stands still */
 
 /* When what a command without followers writes is first looked at: most are over before, and then
@@ -261,6 +264,16 @@ static ssize_t read_away(struct nk_output *o)
     return n > 0 ? 0 : -1;
 }
 
+/* A full pipe is a writer that waits: with a larger one it waits less often. Where nobody has shown
+ * that they read on, it stays small, because what a stalled reader costs is in there too. */
+static void widen(struct nk_output *o, size_t got)
+{
+    if (o->wide || got < PIPE_SIZE || o->live->process->log.end < WIDEN_FROM)
+        return;
+    o->wide = true;
+    (void)fcntl(o->fd, F_SETPIPE_SZ, (int)NK_READ_MAX); /* of a terminal, or over the quota: no */
+}
+
 /* What one read gave: bytes, 0 nothing more now, -1 the end, -2 no room. */
 static ssize_t read_once(struct nk_output *o, size_t budget, size_t *out_asked)
 {
@@ -284,6 +297,7 @@ static ssize_t read_once(struct nk_output *o, size_t budget, size_t *out_asked)
     if (n <= 0) /* EIO is how a terminal ends */
         return -1;
     note_bytes(o, span, (size_t)n);
+    widen(o, (size_t)n);
     if ((size_t)n == l->read_size && l->read_size < NK_READ_MAX)
         l->read_size *= 2;
     return n;
