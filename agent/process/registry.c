@@ -178,7 +178,7 @@ static bool name_taken(const struct nk_owner *o, const char *name)
     for (const struct nk_list *n = o->running.next; n != &o->running; n = n->next) {
         const struct nk_process *p = nk_list_entry(n, const struct nk_process, link);
 
-        if (p->name && strcmp(p->name, name) == 0)
+        if (p->listed && p->name && strcmp(p->name, name) == 0)
             return true;
     }
     return false;

@@ -54,6 +54,13 @@ def test_a_name_is_unique_among_the_running_ones(nook):
     assert show(nook, "web")["id"] == second["id"] != first["id"]
 
 
+def test_the_name_of_a_forgotten_one_is_free_at_once(nook):
+    for _ in range(20):  # the kill may take longer than the next start
+        start(nook, "sleep 1000", name="web")
+        assert nook.request("DELETE", "/v1/processes/web").status == 204
+    assert listed(nook) == []
+
+
 def test_an_id_is_never_taken_for_a_name(nook):
     first = start(nook, "sleep 1000")
     second = start(nook, "sleep 1000", name=first["id"])
