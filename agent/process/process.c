@@ -49,10 +49,23 @@ void nk_process_unref(struct nk_process *p)
     free(p);
 }
 
+static void note_end(struct nk_process *p, enum nk_reason why)
+{
+    if (p->ended_by_us)
+        return;
+    p->ended_by_us = true;
+    p->reason = why;
+    p->killed = why == NK_REASON_KILLED;
+}
+
 static void set_reason(struct nk_process *p)
 {
+    bool signaled = WIFSIGNALED(p->wait_status);
+
+    if (!p->ended_by_us && signaled && WTERMSIG(p->wait_status) == p->asked_signal)
+        note_end(p, NK_REASON_KILLED); /* it died of what a client sent */
     if (!p->ended_by_us)
-        p->reason = WIFSIGNALED(p->wait_status) ? NK_REASON_SIGNALED : NK_REASON_EXITED;
+        p->reason = signaled ? NK_REASON_SIGNALED : NK_REASON_EXITED;
     p->timed_out = p->reason == NK_REASON_TIMEOUT;
 }
 
@@ -195,15 +208,6 @@ fail:
     return -1;
 }
 
-static void note_end(struct nk_process *p, enum nk_reason why)
-{
-    if (p->ended_by_us)
-        return;
-    p->ended_by_us = true;
-    p->reason = why;
-    p->killed = why == NK_REASON_KILLED;
-}
-
 /* Asked to end while what comes after its end is still done. */
 static void hurry(struct nk_process *p, enum nk_reason why)
 {
@@ -240,8 +244,7 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree)
         nk_process_end(p, NK_REASON_KILLED);
         return;
     }
-    if (p->state == NK_PROC_RUNNING && !p->reaped && signo == SIGKILL)
-        note_end(p, NK_REASON_KILLED);
+    p->asked_signal = signo;
     if (tree && nk_tree_job_start(p, signo) == 0)
         return;
     if (p->state != NK_PROC_RUNNING || p->reaped)

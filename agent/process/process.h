@@ -72,7 +72,8 @@ struct nk_process {
     bool ended_by_us;
     bool timed_out;
     bool killed;
-    bool tree; /* ended, but something of it still lives */
+    int asked_signal; /* the last one that a client sent */
+    bool tree;        /* ended, but something of it still lives */
     bool tty;
     unsigned cols, rows;
     bool listed; /* false: forgotten (DELETE), kept only by its watchers */

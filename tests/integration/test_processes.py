@@ -136,8 +136,16 @@ def test_a_signal_has_a_name_or_a_number(nook, spelled):
     response = nook.post(f"/v1/processes/{p['id']}/kill", {"signal": spelled})
     assert response.status == 200 and response.json()["id"] == p["id"]
     done = show(nook, p["id"], wait=30)
-    assert (done["exit_code"], done["signal"], done["reason"]) == (143, "TERM", "signaled")
-    assert done["killed"] is False
+    assert (done["exit_code"], done["signal"], done["reason"]) == (143, "TERM", "killed")
+    assert done["killed"] is True
+
+
+def test_a_program_that_heeds_a_signal_ends_by_itself(nook):
+    p = start(nook, "trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done")
+    wait_until(lambda: show(nook, p["id"])["log_end"] == 3)
+    nook.post(f"/v1/processes/{p['id']}/kill")
+    done = show(nook, p["id"], wait=30)
+    assert (done["exit_code"], done["reason"], done["killed"]) == (5, "exited", False)
 
 
 @pytest.mark.parametrize("bad", ["NOPE", "", 0, -1, 65, 1.5, True, None, [], "15x", "SIG"])
