@@ -12,6 +12,9 @@ build_packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-
 run_packages="bubblewrap curl"
 test_packages="bubblewrap curl procps strace git libcmocka-dev clang libclang-rt-dev
     clang-format clang-tidy cppcheck less vim-tiny"
+# What the tests of running code use; tests of a language that is not there are skipped.
+language_packages="nodejs php-cli ruby golang-go python3-matplotlib esbuild"
+npm_packages="tsx@4.23.15 esbuild@0.28.2"
 
 is_installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -35,6 +38,29 @@ install_packages() {
     apt-get -q -o DPkg::Lock::Timeout=300 update
     # shellcheck disable=SC2086 # a list of names
     apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends $wanted
+}
+
+# Nothing fails for want of these.
+install_languages() {
+    # shellcheck disable=SC2086 # a list of names
+    wanted=$(missing $language_packages)
+    if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "setup: installing $wanted"
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q -o DPkg::Lock::Timeout=300 update || true
+        # shellcheck disable=SC2086 # a list of names
+        apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends $wanted ||
+            echo "setup: going on without: $wanted"
+    fi
+    stamp=build/npm/installed
+    [ "$(cat $stamp 2>/dev/null)" = "$npm_packages" ] || ! command -v npm >/dev/null && return 0
+    mkdir -p build/npm
+    # shellcheck disable=SC2086 # a list of names
+    if timeout 120 npm install --silent --no-fund --no-audit --prefix build/npm $npm_packages; then
+        echo "$npm_packages" >$stamp
+    else
+        echo "setup: going on without: $npm_packages"
+    fi
 }
 
 # The system's Python may forbid pip; an environment of our own is never in anybody's way.
@@ -70,4 +96,8 @@ done
 install_packages $packages
 make_venv
 PYTHON=build/venv/bin/python sh container/deps.sh
-case " $* " in *" test "*) install_python ;; esac
+case " $* " in *" test "*)
+    install_python
+    install_languages
+    ;;
+esac

@@ -1,23 +1,18 @@
 #include "cli/cmd_exec.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json_out.h"
-#include "base/scope.h"
-#include "base/utf8.h"
 #include "cli/args.h"
+#include "cli/exec_body.h"
 #include "cli/exec_stream.h"
 #include "cli/out.h"
 #include "cli/talk.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
-
-/* What the daemon takes as a JSON body by default; standard input travels inside it as base64. */
-#define REQUEST_MAX (1024u * 1024u)
 
 const char nk_cmd_exec_help[] =
     "usage: nookd exec [OPTIONS] [--] COMMAND [ARGS...]\n"
@@ -60,70 +55,14 @@ static int read_opts(struct exec_opts *o, struct nk_args *args, char **argv, str
     return nk_args_read(args, argv, err);
 }
 
-static int add_text(struct nk_json_out *out, const char *key, const char *s, struct nk_err *err)
-{
-    if (!nk_utf8_valid(s, strlen(s)))
-        return nk_fail(err, NK_BAD_REQUEST, "an argument is not UTF-8");
-    nk_json_out_str(out, key, s);
-    return 0;
-}
-
 static int add_command(struct nk_json_out *out, char **operand, struct nk_err *err)
 {
     nk_json_out_open(out, "command", '[');
     for (; *operand; operand++) {
-        if (add_text(out, NULL, *operand, err) < 0)
+        if (nk_exec_body_text(out, NULL, *operand, err) < 0)
             return -1;
     }
     nk_json_out_close(out, ']');
-    return 0;
-}
-
-/* Whether a later item sets the same variable: the last one counts, and JSON takes a key once. */
-static bool is_overridden(const struct nk_args_list *env, size_t i, size_t name_len)
-{
-    for (size_t j = i + 1; j < env->count; j++) {
-        if (strncmp(env->item[j], env->item[i], name_len + 1) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int add_env(struct nk_json_out *out, const struct nk_args_list *env, struct nk_err *err)
-{
-    if (env->count == 0)
-        return 0;
-    nk_json_out_open(out, "env", '{');
-    for (size_t i = 0; i < env->count; i++) {
-        const char *equals = strchr(env->item[i], '=');
-        nk_auto_free char *name = NULL;
-
-        if (!equals || equals == env->item[i])
-            return nk_fail(err, NK_BAD_REQUEST, "not of the form NAME=VALUE: --env %s",
-                           env->item[i]);
-        if (is_overridden(env, i, (size_t)(equals - env->item[i])))
-            continue;
-        name = strndup(env->item[i], (size_t)(equals - env->item[i]));
-        if (!name)
-            return nk_fail_sys(err, ENOMEM, "cannot build the request");
-        if (!nk_utf8_valid(name, strlen(name)))
-            return nk_fail(err, NK_BAD_REQUEST, "the name of a variable is not UTF-8");
-        if (add_text(out, name, equals + 1, err) < 0)
-            return -1;
-    }
-    nk_json_out_close(out, '}');
-    return 0;
-}
-
-static int add_timeout(struct nk_json_out *out, const char *text, struct nk_err *err)
-{
-    char *end;
-    double seconds = strtod(text, &end);
-
-    if (end == text || *end != '\0' || !isfinite(seconds) || seconds <= 0)
-        return nk_fail(err, NK_BAD_REQUEST, "--timeout needs a number of seconds above 0, not %s",
-                       text);
-    nk_json_out_real(out, "timeout", seconds);
     return 0;
 }
 
@@ -132,7 +71,7 @@ static size_t input_room(const struct nk_json_out *out)
 {
     size_t used = nk_buf_left(out->buf) + sizeof ",\"stdin_base64\":\"\"}";
 
-    return used < REQUEST_MAX ? (REQUEST_MAX - used) / 4 * 3 : 0;
+    return used < NK_EXEC_BODY_MAX ? (NK_EXEC_BODY_MAX - used) / 4 * 3 : 0;
 }
 
 static int read_input(struct nk_buf *in, size_t max, struct nk_err *err)
@@ -201,11 +140,11 @@ static int build(const struct exec_opts *o, char **operand, struct nk_buf *buf, 
     nk_json_out_open(&out, NULL, '{');
     if (is_session(o))
         add_session(&out, o);
-    if (add_command(&out, operand, err) < 0 || add_env(&out, &o->env, err) < 0)
+    if (add_command(&out, operand, err) < 0 || nk_exec_body_env(&out, &o->env, err) < 0)
         return -1;
-    if (o->cwd && add_text(&out, "cwd", o->cwd, err) < 0)
+    if (o->cwd && nk_exec_body_text(&out, "cwd", o->cwd, err) < 0)
         return -1;
-    if (o->timeout && add_timeout(&out, o->timeout, err) < 0)
+    if (o->timeout && nk_exec_body_timeout(&out, o->timeout, err) < 0)
         return -1;
     if (o->detach)
         nk_json_out_bool(&out, "detach", true);

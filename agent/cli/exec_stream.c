@@ -8,11 +8,12 @@
 #include "cli/out.h"
 #include "cli/play.h"
 
-static int print_id(const struct nk_json *started)
+static int print_id(const struct nk_exec_stream *s, const struct nk_json *started)
 {
     struct nk_buf line = {0};
     int rc;
 
+    (void)s;
     nk_out_plain(&line, nk_ask_text(started, "id", ""));
     nk_buf_add_char(&line, '\n');
     rc = nk_out_buf(&line);
@@ -20,19 +21,22 @@ static int print_id(const struct nk_json *started)
     return rc;
 }
 
-static int exit_code(const struct nk_json *result)
+static int exit_code(const struct nk_exec_stream *s, const struct nk_json *result)
 {
     uint64_t code = NK_OUT_FAILED;
     struct nk_err err;
+    int status;
 
     if (!nk_json_get(result, "exit_code"))
         return nk_out_fail_msg("the stream is broken: the exit event holds no exit_code");
     if (nk_json_read_u64(result, "exit_code", 0, 255, &code, &err) < 0)
         return nk_out_fail(&err);
-    return (int)code;
+    status = s->closing ? s->closing(s->ctx, result) : 0;
+    return status ? status : (int)code;
 }
 
-static int with_object(const struct nk_sse_event *event, int (*use)(const struct nk_json *))
+static int with_object(const struct nk_exec_stream *s, const struct nk_sse_event *event,
+                       int (*use)(const struct nk_exec_stream *, const struct nk_json *))
 {
     struct nk_json *root = NULL;
     struct nk_err err;
@@ -41,7 +45,7 @@ static int with_object(const struct nk_sse_event *event, int (*use)(const struct
     if (nk_json_parse(event->data, event->len, &root, &err) < 0)
         return nk_out_fail_msg("the stream is broken: %s", err.msg);
     if (nk_json_type(root) == NK_JSON_OBJECT)
-        status = use(root);
+        status = use(s, root);
     else
         status = nk_out_fail_msg("the stream is broken: an event is not an object");
     nk_json_free(root);
@@ -52,12 +56,12 @@ static int on_event(void *ctx, const struct nk_sse_event *event)
 {
     const struct nk_exec_stream *s = ctx;
 
-    if (strcmp(event->event, "exit") == 0)
-        return with_object(event, exit_code);
+    if (strcmp(event->event, "exit") == 0 || strcmp(event->event, "result") == 0)
+        return with_object(s, event, exit_code);
     if (strcmp(event->event, "error") == 0)
         return nk_play_error(event);
     if (s->detach && strcmp(event->event, "started") == 0)
-        return with_object(event, print_id);
+        return with_object(s, event, print_id);
     return NK_PLAY_ON;
 }
 
@@ -90,7 +94,7 @@ static int send_request(const struct nk_exec_stream *s, struct nk_client *c, str
 
     const struct nk_client_request req = {
         .method = "POST",
-        .path = "/v1/exec/stream",
+        .path = s->path ? s->path : "/v1/exec/stream",
         .headers = headers,
         .body = nk_buf_front(s->request),
         .body_len = (int64_t)nk_buf_left(s->request),

@@ -16,6 +16,7 @@
 #include "cli/cmd_mkdir.h"
 #include "cli/cmd_ps.h"
 #include "cli/cmd_rm.h"
+#include "cli/cmd_run.h"
 #include "cli/cmd_sh.h"
 #include "cli/out.h"
 
@@ -23,6 +24,7 @@
 
 static const struct nk_verb verbs[] = {
     {"exec", "run a command and end with its exit status", nk_cmd_exec_help, nk_cmd_exec},
+    {"run", "run code in one of many languages", nk_cmd_run_help, nk_cmd_run},
     {"sh", "a shell on a terminal", nk_cmd_sh_help, nk_cmd_sh},
     {"attach", "watch a process and type to it", nk_cmd_attach_help, nk_cmd_attach},
     {"ps", "list processes", nk_cmd_ps_help, nk_cmd_ps},
