@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/starter.h"
 #include "base/json.h"
+#include "base/secret.h"
 #include "http/request.h"
 #include "process/process.h"
 #include "process/stdin.h"
@@ -151,6 +152,7 @@ static void give_up(struct nk_attachments *a, const struct nk_err *err)
 {
     struct nk_process *p = process_of(a);
 
+    nk_keys_drop(&a->starter->use, err);
     if (!p)
         nk_req_fail(a->parts.req, err);
     else if (p->state != NK_PROC_EXITED)
@@ -172,20 +174,35 @@ static void on_over(struct nk_parts *p, const struct nk_err *err)
         (void)nk_fail(&own, NK_BAD_REQUEST, "the part request is missing");
     else if (start(a, &own) == 0)
         return;
+    nk_keys_drop(&a->starter->use, &own);
     nk_req_fail(p->req, &own);
 }
 
+/* A repeat under a key is only fingerprinted: what it would bring is there, or it is a conflict. */
 static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_err *err)
 {
+    struct nk_attachments *a = of_parts(nk_req_ctx(req));
+
     (void)err;
-    nk_parts_data(nk_req_ctx(req), data, len);
+    if (a->keyed)
+        nk_sha256_add(&a->hash, data, len);
+    if (!a->starter->repeat)
+        nk_parts_data(&a->parts, data, len);
     return 0;
 }
 
 static int on_end(struct nk_req *req, struct nk_err *err)
 {
+    struct nk_attachments *a = of_parts(nk_req_ctx(req));
+    uint8_t digest[32];
+
     (void)err;
-    nk_parts_end(nk_req_ctx(req));
+    if (a->keyed) {
+        nk_sha256_end(&a->hash, digest);
+        nk_keys_digest(&a->starter->use, digest);
+    }
+    if (!a->starter->repeat)
+        nk_parts_end(&a->parts);
     return 0;
 }
 
@@ -199,11 +216,15 @@ int nk_attachments_begin(struct nk_attachments *a, struct nk_starter *starter, s
                                                   .on_over = on_over};
     struct nk_api *api = nk_req_app(req);
 
-    if (nk_req_header(req, "Idempotency-Key"))
-        return nk_fail(err, NK_NOT_SUPPORTED, "Idempotency-Key with attachments is not supported");
-    if (nk_parts_init(&a->parts, req, &events, FOLDER, err) < 0)
-        return -1;
     a->starter = starter;
+    if (nk_starter_claim(starter, req, err) < 0)
+        return -1;
+    if (nk_parts_init(&a->parts, req, &events, FOLDER, err) < 0) {
+        nk_keys_leave(&starter->use);
+        return -1;
+    }
+    a->keyed = starter->use.key != NULL;
+    nk_sha256_init(&a->hash);
     a->text.max = (size_t)api->set.max_body;
     a->used = true;
     nk_req_set_ctx(req, &a->parts);

@@ -29,6 +29,8 @@ struct nk_key {
     const struct nk_route *route; /* borrowed: static */
     char text[TEXT_MAX];
     uint8_t digest[32];
+    bool digested;
+    struct nk_key_use *first; /* borrowed: who claimed it; NULL: that request is over */
     struct nk_watcher watcher;
     struct nk_process *process; /* holds a reference; NULL: not started yet, or failed */
     struct nk_err err;          /* of a failed start */
@@ -120,6 +122,8 @@ static void free_key(struct nk_key *key)
 {
     struct account *a = key->account;
 
+    if (key->first)
+        key->first->key = NULL;
     nk_watcher_detach(&key->watcher);
     if (key->process)
         nk_registry_unhold(key->process);
@@ -184,15 +188,45 @@ static bool is_final(const struct nk_key *key)
     return key->process || key->err.code != NK_OK;
 }
 
+static void tell(struct nk_key_use *use, struct nk_process *p, const struct nk_err *err)
+{
+    nk_list_remove(&use->link);
+    use->key = NULL;
+    use->ready(use, p, err);
+}
+
+static void tell_one(const struct nk_key *key, struct nk_key_use *use)
+{
+    struct nk_err err;
+
+    if (memcmp(use->digest, key->digest, sizeof key->digest) == 0) {
+        tell(use, key->process, key->process ? NULL : &key->err);
+        return;
+    }
+    (void)nk_fail(&err, NK_CONFLICT, "the key %s was used with another body", key->text);
+    tell(use, NULL, &err);
+}
+
+/* Those whose body is known to be the first one's, or another. */
 static void tell_waiting(struct nk_key *key)
 {
-    while (!nk_list_empty(&key->waiting)) {
-        struct nk_key_use *use = nk_list_entry(key->waiting.next, struct nk_key_use, link);
+    struct nk_list *n, *next;
 
-        nk_list_remove(&use->link);
-        use->key = NULL;
-        use->ready(use, key->process, key->process ? NULL : &key->err);
+    for (n = key->waiting.next; key->digested && n != &key->waiting; n = next) {
+        struct nk_key_use *use = nk_list_entry(n, struct nk_key_use, link);
+
+        next = n->next;
+        if (use->digested)
+            tell_one(key, use);
     }
+}
+
+/* Nothing will come of it: all that wait hear why, and the key is free. */
+static void abandon(struct nk_key *key, const struct nk_err *err)
+{
+    while (!nk_list_empty(&key->waiting))
+        tell(nk_list_entry(key->waiting.next, struct nk_key_use, link), NULL, err);
+    free_key(key);
 }
 
 static void on_tell(uv_timer_t *timer)
@@ -229,7 +263,7 @@ static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct n
         if (err->code == NK_EXEC_FAILED)
             settle(key);
         else
-            free_key(key);
+            abandon(key, err);
     } else if (ev == NK_PROC_EV_EXITED) {
         key->bytes = nk_registry_memory(key->process);
         key->account->bytes += key->bytes;
@@ -275,33 +309,71 @@ static void fingerprint(const struct nk_req *req, uint8_t out[32])
     nk_sha256_end(&hash, out);
 }
 
-int nk_keys_claim(struct nk_keys *keys, struct nk_req *req, struct nk_key_use *use,
-                  enum nk_key_claim *out, struct nk_err *err)
+/* The first request has done its part: the key goes on without it. */
+static void forget_first(struct nk_key *key)
+{
+    key->first->key = NULL;
+    key->first = NULL;
+}
+
+int nk_keys_claim_early(struct nk_keys *keys, struct nk_req *req, struct nk_key_use *use,
+                        enum nk_key_claim *out, struct nk_err *err)
 {
     const char *text = nk_req_header(req, "Idempotency-Key");
-    uint8_t digest[32];
     struct nk_key *key;
 
     use->key = NULL;
-    if (!text) {
-        *out = NK_KEY_NONE;
+    *out = NK_KEY_NONE;
+    if (!text)
         return 0;
-    }
-    fingerprint(req, digest);
     key = find_key(keys, nk_req_identity(req), nk_req_route(req), text);
-    if (key && memcmp(key->digest, digest, sizeof digest) != 0)
-        return nk_fail(err, NK_CONFLICT, "the key %s was used with another body", text);
     *out = key ? NK_KEY_REPEAT : NK_KEY_FIRST;
     if (!key && make_key(keys, req, text, &key, err) < 0)
         return -1;
     use->key = key;
-    if (*out == NK_KEY_FIRST) {
-        memcpy(key->digest, digest, sizeof digest);
-        return 0;
+    use->first = *out == NK_KEY_FIRST;
+    if (use->first)
+        key->first = use;
+    else
+        nk_list_append(&key->waiting, &use->link);
+    return 0;
+}
+
+void nk_keys_digest(struct nk_key_use *use, const uint8_t digest[32])
+{
+    struct nk_key *key = use->key;
+
+    if (!key)
+        return;
+    memcpy(use->digest, digest, sizeof use->digest);
+    use->digested = true;
+    if (use->first) {
+        memcpy(key->digest, digest, sizeof key->digest);
+        key->digested = true;
+        if (use->bound)
+            forget_first(key);
     }
-    nk_list_append(&key->waiting, &use->link);
     if (is_final(key))
-        tell_later(keys);
+        tell_later(key->keys);
+}
+
+int nk_keys_claim(struct nk_keys *keys, struct nk_req *req, struct nk_key_use *use,
+                  enum nk_key_claim *out, struct nk_err *err)
+{
+    uint8_t digest[32];
+    struct nk_key *key;
+
+    if (nk_keys_claim_early(keys, req, use, out, err) < 0)
+        return -1;
+    key = use->key;
+    if (!key)
+        return 0;
+    fingerprint(req, digest);
+    if (!use->first && key->digested && memcmp(key->digest, digest, sizeof digest) != 0) {
+        nk_keys_leave(use);
+        return nk_fail(err, NK_CONFLICT, "the key %s was used with another body", key->text);
+    }
+    nk_keys_digest(use, digest);
     return 0;
 }
 
@@ -311,7 +383,9 @@ void nk_keys_bind(struct nk_key_use *use, struct nk_process *p)
 
     if (!key)
         return;
-    use->key = NULL;
+    use->bound = true;
+    if (key->digested)
+        forget_first(key);
     key->process = p;
     nk_registry_hold(p);
     nk_watcher_attach(&key->watcher, p);
@@ -322,18 +396,27 @@ void nk_keys_drop(struct nk_key_use *use, const struct nk_err *err)
 {
     struct nk_key *key = use->key;
 
-    if (!key)
+    if (!key || use->bound)
         return;
     use->key = NULL;
-    key->err = *err;
-    tell_waiting(key);
-    free_key(key);
+    key->first = NULL;
+    abandon(key, err);
 }
 
 void nk_keys_leave(struct nk_key_use *use)
 {
+    struct nk_key *key = use->key;
+    struct nk_err err;
+
     nk_list_remove(&use->link);
     use->key = NULL;
+    if (!key || !use->first)
+        return;
+    key->first = NULL;
+    if (use->bound && key->digested)
+        return;
+    (void)nk_fail(&err, NK_OVERLOADED, "the first request under this key broke off");
+    abandon(key, &err);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -37,6 +37,10 @@ enum nk_key_claim {
 struct nk_key_use {
     struct nk_key *key; /* NULL: none */
     struct nk_list link;
+    uint8_t digest[32]; /* of the body, once `digested` */
+    bool digested;
+    bool first; /* claimed the key */
+    bool bound; /* its process was started */
     /* Of a repeat, once and never from within nk_keys_claim: the process that the first request
      * started (it may be in any state), or the error it ended with. */
     void (*ready)(struct nk_key_use *use, struct nk_process *p, const struct nk_err *err);
@@ -50,11 +54,19 @@ void nk_keys_close(struct nk_keys **slot); /* lets go of all records; before the
 int nk_keys_claim(struct nk_keys *keys, struct nk_req *req, struct nk_key_use *use,
                   enum nk_key_claim *out, struct nk_err *err);
 
+/* The same at the beginning of a body that is not kept: its fingerprint comes by nk_keys_digest. A
+ * repeat is told only then, but of the first one's failure at once; a key whose first body broke off
+ * is free again. */
+int nk_keys_claim_early(struct nk_keys *keys, struct nk_req *req, struct nk_key_use *use,
+                        enum nk_key_claim *out, struct nk_err *err);
+void nk_keys_digest(struct nk_key_use *use, const uint8_t digest[32]);
+
 /* Of the first request: the process was started (STARTING will do). Its failed start is noticed. */
 void nk_keys_bind(struct nk_key_use *use, struct nk_process *p);
 /* Nothing was started: the key is free again, and who waited gets `err`. */
 void nk_keys_drop(struct nk_key_use *use, const struct nk_err *err);
-/* The request is over; a repeat that has not been called yet will not be. */
+/* The request is over; a repeat that has not been called yet will not be. A first one that neither
+ * bound nor dropped its key drops it. */
 void nk_keys_leave(struct nk_key_use *use);
 
 #endif

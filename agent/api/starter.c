@@ -197,6 +197,12 @@ static int prepare(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
     return 0;
 }
 
+static void note_claim(struct nk_starter *l, enum nk_key_claim claim)
+{
+    l->survives = claim != NK_KEY_NONE;
+    l->repeat = claim == NK_KEY_REPEAT;
+}
+
 int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
 {
     const struct nk_json *object = nk_req_json(req);
@@ -205,26 +211,38 @@ int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
     l->use.ready = on_ready;
     if (prepare(l, req, err) < 0 || nk_keys_claim(l->api->keys, req, &l->use, &claim, err) < 0)
         return -1;
-    l->survives = claim != NK_KEY_NONE;
-    l->repeat = claim == NK_KEY_REPEAT;
+    note_claim(l, claim);
     if (l->repeat || start_first(l, object, err) == 0)
         return 0;
     nk_keys_drop(&l->use, err);
     return -1;
 }
 
+int nk_starter_claim(struct nk_starter *l, struct nk_req *req, struct nk_err *err)
+{
+    enum nk_key_claim claim;
+
+    l->use.ready = on_ready;
+    if (prepare(l, req, err) < 0 ||
+        nk_keys_claim_early(l->api->keys, req, &l->use, &claim, err) < 0)
+        return -1;
+    note_claim(l, claim);
+    return 0;
+}
+
 int nk_starter_run_late(struct nk_starter *l, struct nk_req *req, const struct nk_json *object,
                         struct nk_err *err)
 {
-    return prepare(l, req, err) < 0 ? -1 : start_first(l, object, err);
+    if (prepare(l, req, err) == 0 && start_first(l, object, err) == 0)
+        return 0;
+    nk_keys_drop(&l->use, err);
+    return -1;
 }
 
 bool nk_starter_drop(struct nk_starter *l)
 {
-    struct nk_err err;
-
     l->req = NULL;
-    if (l->repeat)
+    if (!l->run || !l->use.digested) /* a run that goes on binds its key yet */
         nk_keys_leave(&l->use);
     if (l->kept)
         nk_registry_unhold(l->kept);
@@ -236,8 +254,6 @@ bool nk_starter_drop(struct nk_starter *l)
     }
     if (!l->looking)
         return true;
-    (void)nk_fail(&err, NK_OVERLOADED, "the first request under this key left before its start");
-    nk_keys_drop(&l->use, &err);
     nk_job_cancel(&l->job);
     return false;
 }

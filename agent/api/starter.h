@@ -52,8 +52,10 @@ struct nk_starter {
 /* Reads the request and starts. 0: the watcher, `done` or `joined` will hear; -1 with err: nothing
  * was started and nothing will be heard. */
 int nk_starter_run(struct nk_starter *l, struct nk_req *req, struct nk_err *err);
-/* The same for an object that came later than the request, and without a key; `object` must stay
- * until the watcher or `done` has heard. */
+/* The same for an object that came later than the request; it must stay until the watcher or `done`
+ * has heard. A key is honoured where it was claimed before: of a repeat (`repeat`) the body is read
+ * away and fingerprinted, and nothing is run. */
+int nk_starter_claim(struct nk_starter *l, struct nk_req *req, struct nk_err *err);
 int nk_starter_run_late(struct nk_starter *l, struct nk_req *req, const struct nk_json *object,
                         struct nk_err *err);
 

@@ -340,8 +340,9 @@ class Nook:
                 continue
             if stat[0] != "Z":
                 name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                wrong.append(f"process {pid} outlived nookd: {name}")
-                os.kill(pid, signals.SIGKILL)
+                if name:  # one without a name is on its way out already: a start that failed
+                    wrong.append(f"process {pid} outlived nookd: {name}")
+                    os.kill(pid, signals.SIGKILL)
             os.waitpid(pid, 0)
         return wrong
 

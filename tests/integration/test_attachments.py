@@ -106,8 +106,6 @@ def test_other_refusals_keep_their_codes(nook):
     refused(post(nook, request(command="true", user="root")), 403, "forbidden")
     refused(post(nook, ("name=request", b'{"command":"' + b"x" * (2 << 20) + b'"}')), 413,
             "too_large")
-    refused(post(nook, request(command="true"), headers={"Idempotency-Key": "k"}), 501,
-            "not_supported")
 
 
 def test_a_part_after_the_input_ends_the_command(nook):
@@ -125,3 +123,72 @@ def test_a_client_that_leaves_in_the_middle_takes_its_command_along(nook):
         conn.send(body)
         wire.wait_until(lambda: (nook.workspace / "pid").exists(), what="it has started")
     wire.wait_until(lambda: not nook.descendants(), what="it has ended")
+
+
+# under a key
+
+
+def keyed(nook, *parts, key="k", **kw):
+    return post(nook, *parts, headers={"Idempotency-Key": key}, wait=60, **kw)
+
+
+COUNT = request(command="echo x >> count; cat files/a; wc -l < count")
+
+
+def test_a_repeated_upload_is_read_and_gets_the_first_answer(nook):
+    data = os.urandom(300_000).hex().encode()
+    first = keyed(nook, COUNT, ('name=x; filename="a"', data))
+    again = keyed(nook, COUNT, ('name=x; filename="a"', data), chunks=70_000)
+    assert first.status == again.status == 200
+    assert first.json() == again.json()
+    other = keyed(nook, COUNT, ('name=x; filename="a"', data[:-1] + b"!"))
+    assert (other.status, other.code) == (409, "conflict")
+    assert (nook.workspace / "count").read_text() == "x\n"
+    assert get(nook, "files/a").body == data
+
+
+def test_a_repeat_joins_while_the_first_still_sends(nook):
+    """Also with input that is streamed: the command runs before its fingerprint is known."""
+    parts = (request(command="echo x >> count; sha256sum"), ("name=stdin", os.urandom(500_000)))
+    body = form(*parts)
+    head = ("POST /v1/exec HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\n"
+            f"Content-Type: multipart/form-data; boundary=B\r\nContent-Length: {len(body)}\r\n\r\n")
+    with nook.connect() as first, nook.connect() as second:
+        first.send(head.encode() + body[:200_000])
+        wire.wait_until(lambda: (nook.workspace / "count").exists())
+        second.send(head.encode() + body)
+        first.send(body[200_000:])
+        one, two = first.read_response(), second.read_response()
+    assert one.status == two.status == 200, (one, two)
+    assert one.json() == two.json()
+    assert (nook.workspace / "count").read_text() == "x\n"
+    late = keyed(nook, *parts)
+    assert late.json() == one.json()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_key_whose_upload_broke_off_is_free_again(nook, early):
+    """Before the command was started, or while its input was sent."""
+    what = ('name=x; filename="a"', b"y" * 400_000) if early else ("name=stdin", b"y" * 400_000)
+    parts = (request(command="echo x >> count; cat > /dev/null"), what)
+    body = form(*parts)
+    head = ("POST /v1/exec HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\n"
+            f"Content-Type: multipart/form-data; boundary=B\r\nContent-Length: {len(body)}\r\n\r\n")
+    waiting = nook.connect(wait=30)
+    with nook.connect() as broken:
+        broken.send(head.encode() + body[:200_000])
+        if not early:
+            wire.wait_until(lambda: (nook.workspace / "count").exists())
+        waiting.send(head.encode() + body)
+    told = waiting.read_response()
+    waiting.close()
+    assert told.status in (200, 503), told
+    again = keyed(nook, *parts)
+    assert again.status == 200 and again.json()["exit_code"] == 0, again
+
+
+def test_what_is_wrong_with_a_keyed_form_is_not_remembered(nook):
+    assert keyed(nook, request(comand="true")).status == 400
+    assert keyed(nook, request(command="echo fine")).json()["stdout"] == "fine\n"
+    failed = [keyed(nook, request(command=["/nonexistent"]), key="f") for _ in range(2)]
+    assert [f.code for f in failed] == ["exec_failed"] * 2
