@@ -9,16 +9,16 @@
 #define NODE_HELPER .helper = "node-start.cjs", .helper_text = nk_runtime_table_node
 
 /* go run would hide the exit code of the program. */
-#define GO_SCRIPT                                                                                  \
-    "\"$1\" build -o \"$2/main\" \"$3\" || exit; main=$2/main; shift 3; exec \"$main\" \"$@\""
+static const char go_script[] =
+    "\"$1\" build -o \"$2/main\" \"$3\" || exit; main=$2/main; shift 3; exec \"$main\" \"$@\"";
 
-/* Bundled, so that imports of other files are translated too; they are looked for where esbuild is
- * told that its input lies. */
-#define ESBUILD_SCRIPT                                                                             \
-    "\"$1\" --log-level=warning --bundle --platform=node --format=esm --packages=external "        \
-    "--sourcemap=inline --sourcefile=main-code.ts --loader=ts <\"$3/main-code.ts\" "               \
-    ">\"$3/main-code.js\" || exit; node=$2; dir=$3; shift 3; "                                     \
-    "exec \"$node\" --enable-source-maps \"$dir/node-start.cjs\" \"$dir/main-code.js\" \"$@\""
+/* Bundled, so that imports of other files are translated too; they are looked for in the working
+ * directory, where esbuild takes its standard input to lie. */
+static const char esbuild_script[] =
+    "\"$1\" --log-level=warning --bundle --platform=node --format=esm --packages=external "
+    "--sourcemap=inline --sourcefile=main-code.ts --loader=ts <\"$3/main-code.ts\" "
+    ">\"$3/main-code.js\" || exit; node=$2; dir=$3; shift 3; "
+    "exec \"$node\" --enable-source-maps \"$dir/node-start.cjs\" \"$dir/main-code.js\" \"$@\"";
 
 static const struct nk_runtime_way python[] = {{
     .tools = {"python3", "python"},
@@ -91,7 +91,7 @@ static const struct nk_runtime_way typescript[] = {
         .tools = {"esbuild"},
         .needs = "node",
         .version = "--version",
-        .argv = LIST("/bin/sh", "-c", ESBUILD_SCRIPT, "esbuild", "{tool}", "{needs}", "{dir}"),
+        .argv = LIST("/bin/sh", "-c", esbuild_script, "esbuild", "{tool}", "{needs}", "{dir}"),
         .file = "main-code.ts",
         NODE_HELPER,
     },
@@ -130,7 +130,7 @@ static const struct nk_runtime_way ruby[] = {{
 static const struct nk_runtime_way go[] = {{
     .tools = {"go"},
     .version = "version",
-    .argv = LIST("/bin/sh", "-c", GO_SCRIPT, "go", "{tool}", "{dir}", "{file}"),
+    .argv = LIST("/bin/sh", "-c", go_script, "go", "{tool}", "{dir}", "{file}"),
     .file = "main.go",
     .env = ENV({"GOCACHE", "{cache}/go-build", false}, {"GOTOOLCHAIN", "local", false}),
 }};

@@ -148,9 +148,10 @@ def test_much_output_comes_whole(coder, language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_endless_loop_ends_at_its_timeout_with_all_it_started(coder, language):
-    # go and tsx compile first, whatever the machine does beside
-    seconds = {"go": 20, "typescript": 10}.get(language, 3)
-    result = coder.sample(language, "loop", timeout=seconds)
+    for seconds in (2, 10, 60):  # some compile first, whatever the machine does beside
+        result = coder.sample(language, "loop", timeout=seconds)
+        if result["stdout"]:
+            break
     assert (result["exit_code"], result["timed_out"], result["reason"]) == (137, True, "timeout")
     assert result["stdout"] == "before\n"
     assert coder.nook.descendants() == []
