@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/id.h"
@@ -135,14 +136,38 @@ void nk_run_folder_filled(struct nk_run_folder *f)
     nk_close_fd(&f->dir);
 }
 
-static int begin_clear(struct nk_run_folder *f, int parent)
+static int open_again(const struct nk_run_folder *f, int parent)
 {
     int fd = openat(parent, f->name, DIR_FLAGS);
 
     if (fd < 0 && errno == EACCES && nk_place_chmod_dir(parent, f->name, 0700) == 0)
         fd = openat(parent, f->name, DIR_FLAGS);
+    return fd < 0 ? -errno : fd;
+}
+
+/* What is no folder, without any memory: mostly that is all there is. */
+static void unlink_plain(int fd)
+{
+    _Alignas(8) uint8_t buf[4096];
+    long n;
+
+    (void)fchmod(fd, 0700);
+    while ((n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct dirent64 *e = (const struct dirent64 *)(const void *)(buf + at);
+
+            (void)unlinkat(fd, e->d_name, 0);
+            at += e->d_reclen;
+        }
+    }
+}
+
+static int begin_clear(struct nk_run_folder *f, int parent)
+{
+    int fd = open_again(f, parent);
+
     if (fd < 0)
-        return -errno;
+        return fd;
     return nk_walk_new(fd, &(struct nk_walk_options){.force = true, .tolerant = true}, &f->tree);
 }
 
@@ -165,24 +190,52 @@ static int empty(struct nk_run_folder *f, uint64_t until_ns)
     return 0;
 }
 
+static bool is_gone(const struct nk_run_folder *f, int parent)
+{
+    return unlinkat(parent, f->name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY;
+}
+
+static int clear_quickly(const struct nk_run_folder *f, int parent)
+{
+    nk_auto_fd int fd = open_again(f, parent);
+
+    if (fd >= 0)
+        unlink_plain(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* 1: later more, 0: it is gone, or -errno: not now. */
+static int clear_all(struct nk_run_folder *f, int parent, uint64_t until_ns)
+{
+    int rc = f->tree || f->rounds > 0 ? 0 : clear_quickly(f, parent);
+
+    if (rc < 0)
+        return rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP ? 0 : rc;
+    while (f->tree || !is_gone(f, parent)) {
+        if (!f->tree)
+            rc = f->rounds++ < ROUNDS_MAX ? begin_clear(f, parent) : -ENOTEMPTY;
+        if (rc < 0)
+            return rc;
+        if (empty(f, until_ns) > 0)
+            return 1;
+    }
+    return 0;
+}
+
 int nk_run_folder_clear(struct nk_run_folder *f, uint64_t until_ns)
 {
     nk_auto_fd int parent = -1;
+    int rc;
 
     nk_run_folder_filled(f);
     if (!f->top)
         return 0;
     parent = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    while (parent >= 0 && f->rounds < ROUNDS_MAX) {
-        if (!f->tree && begin_clear(f, parent) < 0)
-            break;
-        if (empty(f, until_ns) > 0)
-            return 1;
-        if (unlinkat(parent, f->name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY)
-            break;
-        f->rounds++;
-    }
-    nk_run_folder_fini(f);
+    rc = parent < 0 ? -errno : clear_all(f, parent, until_ns);
+    if (rc > 0)
+        return 1;
+    if (rc == 0)
+        nk_run_folder_fini(f);
     return 0;
 }
 

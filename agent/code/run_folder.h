@@ -44,7 +44,8 @@ static inline bool nk_run_folder_is_there(const struct nk_run_folder *f)
     return f->top != NULL;
 }
 
-/* Removes it, in slices: 1 where `until_ns` came first, else 0. */
+/* Removes it, in slices: 1 where `until_ns` came first, else 0. What could not be done (no memory,
+ * no descriptor) may be tried again: it is still there then. */
 int nk_run_folder_clear(struct nk_run_folder *f, uint64_t until_ns);
 
 /* Where programs may keep what they can use again: XDG_CACHE_HOME, ~/.cache, else a folder of the
