@@ -28,14 +28,8 @@ static void on_found(struct nk_job *job, bool canceled)
     /* `done` may have freed it */
 }
 
-static void on_settled(struct nk_settle *settle)
+static void find_later(struct nk_look *look)
 {
-    struct nk_look *look = NK_CONTAINER_OF(settle, struct nk_look, settle);
-
-    if (!look->wanted(look)) {
-        look->done(look);
-        return;
-    }
     look->busy = true;
     look->job = (struct nk_job){.work = find_ports, .done = on_found};
     if (geteuid() == 0)
@@ -43,12 +37,25 @@ static void on_settled(struct nk_settle *settle)
     nk_job_submit(look->api->jobs, &look->job);
 }
 
-void nk_look_start(struct nk_look *look, struct nk_api *api)
+static void on_settled(struct nk_settle *settle)
+{
+    struct nk_look *look = NK_CONTAINER_OF(settle, struct nk_look, settle);
+
+    if (look->wanted(look))
+        find_later(look);
+    else
+        look->done(look);
+}
+
+void nk_look_start(struct nk_look *look, struct nk_api *api, bool trees)
 {
     look->api = api;
     look->settle.fn = on_settled;
     nk_registry_marks(api->processes, &look->mark_first, &look->mark_count);
-    nk_registry_settle(api->processes, &look->settle);
+    if (trees)
+        nk_registry_settle(api->processes, &look->settle);
+    else
+        find_later(look);
 }
 
 static bool belongs(const struct nk_port *port, const struct nk_process *p)

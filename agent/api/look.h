@@ -35,7 +35,8 @@ struct nk_look {
     bool dropped; /* only to be freed by `done` */
 };
 
-void nk_look_start(struct nk_look *look, struct nk_api *api);
+/* `trees`: of what has ended is asked; what runs needs no look at trees. */
+void nk_look_start(struct nk_look *look, struct nk_api *api, bool trees);
 /* The ports of one process, at most NK_LOOK_PORTS. How many. */
 size_t nk_look_ports(const struct nk_look *look, const struct nk_process *p, uint16_t *out);
 /* The request is over. True: the struct may be freed now; false: `done` will be called for that. */

@@ -95,12 +95,14 @@ static bool is_wanted(const struct nk_look *look)
 
 static void look(struct view *v)
 {
+    const struct nk_process *p = v->watcher.process;
+
     if (v->looking)
         return;
     v->looking = true;
     if (v->timer_open)
         (void)uv_timer_stop(&v->wait);
-    nk_look_start(&v->look, nk_req_app(v->req));
+    nk_look_start(&v->look, nk_req_app(v->req), !p || p->state == NK_PROC_EXITED);
 }
 
 static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err)

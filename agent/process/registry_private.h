@@ -10,6 +10,7 @@
 
 #define NK_SCAN_DELAY_MS 20 /* from the first suspect to a look at /proc */
 #define NK_SCAN_INTERVAL_MS 100
+#define NK_SCAN_SHARE 20 /* of the time between two looks, one part is a look */
 
 struct nk_registry {
     struct nk_registry_config cfg;
@@ -28,6 +29,7 @@ struct nk_registry {
     int scan_rc;
     uint64_t scan_serial; /* of the scan that is under way or comes next */
     uint64_t scanned_ms;
+    uint64_t scan_began_ms, scan_cost_ms;
     bool scan_busy, scan_again;
 
     bool paused;

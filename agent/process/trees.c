@@ -106,6 +106,7 @@ static void scan_done(struct nk_job *job, bool canceled)
         apply_scan(r);
     r->scan_serial++;
     r->scanned_ms = nk_clock_mono_ms();
+    r->scan_cost_ms = r->scanned_ms - r->scan_began_ms;
     if (r->scan_again)
         nk_trees_look(r, !nk_list_empty(&r->settles) || r->ending);
     else
@@ -117,6 +118,7 @@ static void start_scan(struct nk_registry *r)
 {
     r->scan_busy = true;
     r->scan_again = false;
+    r->scan_began_ms = nk_clock_mono_ms();
     r->scan_job = (struct nk_job){.work = scan_work, .done = scan_done};
     r->jobs++;
     nk_job_submit(r->cfg.jobs, &r->scan_job);
@@ -126,7 +128,7 @@ static void on_scan_due(uv_timer_t *timer)
 {
     struct nk_registry *r = timer->data;
 
-    if (nothing_lives(r)) {
+    if (nothing_lives(r) || nk_list_empty(&r->suspects)) {
         clear_all(r);
         return;
     }
@@ -134,6 +136,14 @@ static void on_scan_due(uv_timer_t *timer)
         r->scan_again = true;
     else
         start_scan(r);
+}
+
+/* Looks that cost more come less often: a twentieth of one processor at most. */
+static uint64_t scan_interval(const struct nk_registry *r)
+{
+    uint64_t fair = r->scan_cost_ms * NK_SCAN_SHARE;
+
+    return fair > NK_SCAN_INTERVAL_MS ? fair : NK_SCAN_INTERVAL_MS;
 }
 
 /* Looks at /proc: at once, or so that many ends share one look. */
@@ -146,8 +156,8 @@ void nk_trees_look(struct nk_registry *r, bool soon)
         r->scan_again = true;
         return;
     }
-    if (!soon && since < NK_SCAN_INTERVAL_MS)
-        wait = NK_SCAN_INTERVAL_MS - since;
+    if (!soon && since < scan_interval(r))
+        wait = scan_interval(r) - since;
     if (soon)
         wait = 0;
     if (uv_is_active((uv_handle_t *)&r->scan_timer) && !soon)
