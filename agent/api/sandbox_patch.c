@@ -84,17 +84,17 @@ static int read_seconds(const struct nk_json *body, const char *key, bool *out_g
     return nk_json_read_seconds(body, key, SECONDS_MAX, out_ms, err);
 }
 
-static int read_runtime(const struct nk_json *v, struct text *out, struct nk_err *err)
+static int read_runtime(const struct nk_api *api, const struct nk_json *v, struct text *out,
+                        struct nk_err *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
     const char *name;
 
     out->given = v != NULL;
     if (!v || nk_json_type(v) == NK_JSON_NULL)
         return 0;
     name = nk_json_str(v);
-    if (!name || !*name || strlen(name) > 64 || name[strspn(name, allowed)])
-        return nk_fail(err, NK_BAD_LANGUAGE, "runtime must be the id of a runtime");
+    if (!name || !nk_runtimes_find(api->runs.runtimes, name))
+        return nk_fail(err, NK_BAD_LANGUAGE, "runtime must be the id of a language that is here");
     out->json = strdup(name);
     return out->json ? 0 : nk_fail(err, NK_OVERLOADED, "no memory for this request");
 }
@@ -251,7 +251,7 @@ int nk_sandbox_patch(struct nk_api *api, const struct nk_json *body, struct nk_e
     if (rc == 0)
         rc = read_seconds(body, "idle_timeout", &p.idle, &p.idle_ms, err);
     if (rc == 0)
-        rc = read_runtime(nk_json_get(body, "runtime"), &p.runtime, err);
+        rc = read_runtime(api, nk_json_get(body, "runtime"), &p.runtime, err);
     if (rc == 0)
         rc = read_object(body, "metadata", &p.metadata, err);
     if (rc == 0)
