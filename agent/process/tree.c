@@ -328,11 +328,23 @@ struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, 
     return (struct nk_tree_holder){true, r.found, e.session};
 }
 
+/* Stopped, or sure to be: a parent that waits for its vfork child, which was stopped before its exec,
+ * cannot act on the STOP that is pending. */
+static bool stands_still(const char *status)
+{
+    const char *state = field(status, "\nState:\t");
+    const char *pending = field(status, "\nShdPnd:\t");
+
+    if (!state || *state == 'T' || *state == 't')
+        return state != NULL;
+    return *state == 'D' && pending && (strtoull(pending, NULL, 16) >> (SIGSTOP - 1) & 1);
+}
+
 /* How many were signalled. One that is stopped already needs no second STOP. */
 static int freeze_pass(DIR *dir, struct range range, bool freeze)
 {
     char status[STATUS_MAX];
-    const char *name, *state;
+    const char *name;
     int found = 0;
 
     while ((name = next_pid(dir))) {
@@ -340,8 +352,7 @@ static int freeze_pass(DIR *dir, struct range range, bool freeze)
 
         if (pid == getpid() || read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0)
             continue;
-        state = field(status, "\nState:\t");
-        if (is_dead(status) || (freeze && state && (*state == 'T' || *state == 't')))
+        if (is_dead(status) || (freeze && stands_still(status)))
             continue;
         if (!each_group(status, in_range, &range))
             continue;

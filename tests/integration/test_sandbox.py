@@ -182,6 +182,24 @@ def test_pause_stops_everything_and_resume_goes_on_exactly(nook):
 
 
 @pytest.mark.root
+def test_a_parent_that_waits_for_its_stopped_vfork_child_is_paused_too(nook):
+    """The child is stopped before its exec; the parent cannot be until then."""
+    p = start(nook, ["python3", "-c", """if True:
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        open('pid', 'w').write(str(os.getpid()))
+        if libc.syscall(58) == 0:  # vfork
+            while True: pass
+        """])
+    pids_in(nook.workspace / "pid", 1)
+    wait_until(lambda: status_field(p["pid"], "State")[0] == "D", 10, "it waits for its child")
+    assert nook.post("/v1/sandbox/pause", wait=60).json()["status"] == "paused"
+    nook.post("/v1/sandbox/resume")
+    nook.post(f"/v1/processes/{p['id']}/kill", {"signal": "KILL"})
+    assert show(nook, p["id"], wait=30)["reason"] == "killed"
+
+
+@pytest.mark.root
 def test_a_timeout_stands_still_while_paused(nook):
     p = start(nook, "sleep 1000", timeout=1)
     nook.post("/v1/sandbox/pause")
