@@ -218,18 +218,22 @@ int nk_parts_init(struct nk_parts *p, struct nk_req *req, const struct nk_parts_
                   const char *dir, struct nk_err *err)
 {
     const char *type = nk_req_header(req, "Content-Type");
+    struct nk_multipart parser;
 
     if (!type || strncasecmp(type, "multipart/form-data", 19) != 0)
         return nk_fail(err, NK_UNSUPPORTED_MEDIA_TYPE,
                        "the body must be multipart/form-data (curl -F file=@NAME)");
+    if (nk_multipart_init(&parser, type, err) < 0)
+        return -1;
     *p = (struct nk_parts){.req = req,
+                           .parser = parser,
                            .events = events,
                            .scope = nk_file_call_scope(req),
                            .dir = dir,
                            .dir_len = strlen(dir)};
     p->out.buf = &p->files;
     nk_json_out_open(&p->out, NULL, '[');
-    return nk_multipart_init(&p->parser, type, err);
+    return 0;
 }
 
 void nk_parts_fini(struct nk_parts *p)

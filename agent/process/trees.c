@@ -51,6 +51,7 @@ static void clear_all(struct nk_registry *r)
         struct nk_process *p = nk_list_entry(n, struct nk_process, suspect);
 
         next = n->next;
+        p->tree = p->tree && !nothing_lives(r);
         if (p->tree_jobs == 0)
             nk_trees_clear(r, p);
     }
@@ -92,6 +93,15 @@ static void scan_work(struct nk_job *job)
         r->scan_alive ? nk_tree_alive(r->cfg.mark_first, r->marks.count, r->scan_alive) : 0;
 }
 
+/* A kill is under way: what it leaves is told after it, by the look that follows. */
+static bool is_hunting(const struct nk_registry *r)
+{
+    for (const struct nk_list *n = r->suspects.next; n != &r->suspects; n = n->next)
+        if (nk_list_entry(n, const struct nk_process, suspect)->tree_jobs > 0)
+            return true;
+    return false;
+}
+
 static void scan_done(struct nk_job *job, bool canceled)
 {
     struct nk_registry *r = NK_CONTAINER_OF(job, struct nk_registry, scan_job);
@@ -109,7 +119,7 @@ static void scan_done(struct nk_job *job, bool canceled)
     r->scan_cost_ms = r->scanned_ms - r->scan_began_ms;
     if (r->scan_again)
         nk_trees_look(r, !nk_list_empty(&r->settles) || r->ending);
-    else
+    else if (!is_hunting(r))
         tell_settled(r);
     nk_ending_step(r);
 }
