@@ -351,7 +351,7 @@ def post_form(nook, body, query="", boundary="bound", **kw):
 
 
 def test_a_forms_files_are_written_in_order(nook):
-    big = os.urandom(700_000) + b"\r\n--boun" + os.urandom(300_000) + b"\r\n--boun"
+    big = os.urandom(700_000) + b"\r\n--boun-" + os.urandom(300_000) + b"\r\n--boun"
     tricky = b"\r\n--boun-\r\r\n\n--bound--\r\n\r\n-\r\n--"
     body = form(('name="a"; filename="one.txt"', b"1"), ('name="b"; filename="sub/two"', big),
                 ("name=c; filename=three", b""), ('name="d"; filename="q\\"uote"', tricky),
