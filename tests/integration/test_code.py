@@ -636,8 +636,9 @@ print("done")
 
 
 def has_matplotlib():
-    return subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True,
-                          check=False, cwd="/").returncode == 0
+    find = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('matplotlib'))"
+    return is_there("python3") and subprocess.run(
+        [shutil.which("python3", path=PATH), "-c", find], check=False, cwd="/").returncode == 0
 
 
 @pytest.fixture
