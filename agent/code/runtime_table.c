@@ -20,6 +20,9 @@ static const char esbuild_script[] =
     ">\"$3/main-code.js\" || exit; node=$2; dir=$3; shift 3; "
     "exec \"$node\" --enable-source-maps \"$dir/node-start.cjs\" \"$dir/main-code.js\" \"$@\"";
 
+/* What it takes by itself depends on its version and that of node, and may not run at all. */
+static const char ts_node_options[] = "{\"module\":\"commonjs\",\"esModuleInterop\":true}";
+
 static const struct nk_runtime_way python[] = {{
     .tools = {"python3", "python"},
     .version = "--version",
@@ -49,16 +52,18 @@ static const struct nk_runtime_way typescript[] = {
         .tools = {"ts-node"},
         .needs = "node",
         .version = "--version",
-        .argv = LIST("{tool}", "{file}"),
+        .argv = LIST("{tool}", "-T", "-O", ts_node_options, "{file}"),
         .file = "main-code.ts",
         .links = true,
     },
     {
         .tools = {"deno"},
         .version = "--version",
-        .argv = LIST("{tool}", "run", "--quiet", "--allow-all", "--no-check", "{file}"),
+        .argv = LIST("{tool}", "run", "--quiet", "--allow-all", "--no-check",
+                     "--unstable-sloppy-imports", "{file}"),
         .file = "main-code.ts",
-        .env = ENV({"DENO_DIR", "{cache}/deno", false}, {"DENO_NO_UPDATE_CHECK", "1", false}),
+        .env = ENV({"DENO_DIR", "{cache}/deno", false}, {"DENO_NO_UPDATE_CHECK", "1", false},
+                   {"NO_COLOR", "1", false}),
         .links = true,
     },
     {
@@ -156,11 +161,16 @@ const char nk_runtime_table_node[] =
     "const name = path.join(process.cwd(), path.basename(real));\n"
     "let text = fs.readFileSync(real, 'utf8').replace(/^#!.*/, '');\n"
     "\n"
+    "function fail(error) {\n"
+    "  console.error(error.stack.replace(/^:/, name + ':').replace(/\\n    at [^]*/, ''));\n"
+    "  process.exit(1);\n"
+    "}\n"
+    "\n"
     "function strip(source) {\n"
     "  try {\n"
     "    return Module.stripTypeScriptTypes(source, { mode: 'strip' });\n"
     "  } catch (error) {\n"
-    "    if (!/UNSUPPORTED/.test(error.code)) throw error;\n"
+    "    if (!/UNSUPPORTED/.test(error.code)) fail(error);\n"
     "    return Module.stripTypeScriptTypes(source, { mode: 'transform' });\n"
     "  }\n"
     "}\n"

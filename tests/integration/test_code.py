@@ -248,7 +248,7 @@ def test_a_tool_is_looked_for_as_the_user_sees_it(nook):
 
 
 @NODE
-@pytest.mark.parametrize("tool", ["tsx", "esbuild"])
+@pytest.mark.parametrize("tool", ["tsx", "ts-node", "deno", "bun", "esbuild"])
 def test_typescript_by_each_tool_that_is_there(start_nook, tool):
     if not is_there(tool):
         pytest.skip(f"{tool} is not installed")
