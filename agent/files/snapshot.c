@@ -41,6 +41,8 @@ struct nk_snapshot {
     size_t *starts;            /* owned: of their paths in `text`, while it grows */
     size_t count;
     size_t cap;
+    size_t aside; /* of them: in `more`, in the room that is kept for it */
+    size_t aside_text;
 };
 
 static bool is_later(const struct timespec *a, const struct timespec *b)
@@ -66,7 +68,7 @@ int nk_snapshot_new(const struct nk_roots *roots, const char *more, uid_t uid,
     s->roots = roots;
     s->uid = uid;
     s->more = more ? strdup(more) : NULL;
-    s->text.max = NK_SNAPSHOT_TEXT_MAX;
+    s->text.max = NK_SNAPSHOT_TEXT_MAX + NK_SNAPSHOT_MORE_TEXT_MAX;
     (void)getrandom(&s->seed, sizeof s->seed, GRND_NONBLOCK);
     if ((more && !s->more) || nk_tree_scan_new(&s->scan) < 0) {
         nk_snapshot_free(s);
@@ -220,8 +222,6 @@ static bool reserve_change(struct nk_snapshot *s)
 
     if (s->count < s->cap)
         return true;
-    if (s->count >= NK_SNAPSHOT_CHANGES_MAX)
-        return false;
     changes = realloc(s->changes, cap * sizeof *changes);
     if (changes)
         s->changes = changes;
@@ -238,6 +238,29 @@ static const char *root_path(const struct nk_snapshot *s, unsigned root)
     return root < s->roots->count ? s->roots->item[root].path : s->more;
 }
 
+static bool lies_in_more(const struct nk_snapshot *s, const char *path)
+{
+    size_t len = s->more ? strlen(s->more) : 0;
+
+    return len > 0 && strncmp(path, s->more, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Room of its own for `more`, of which the contents are wanted too. False: there is none left. */
+static bool take_room(struct nk_snapshot *s, size_t start)
+{
+    bool more = lies_in_more(s, (const char *)s->text.data + start);
+    size_t len = s->text.len - start;
+
+    if (more && s->aside < NK_SNAPSHOT_MORE_MAX &&
+        s->aside_text + len <= NK_SNAPSHOT_MORE_TEXT_MAX) {
+        s->aside++;
+        s->aside_text += len;
+        return true;
+    }
+    return s->count - s->aside < NK_SNAPSHOT_CHANGES_MAX &&
+           s->text.len - s->aside_text <= NK_SNAPSHOT_TEXT_MAX;
+}
+
 static void note(struct nk_snapshot *s, const struct nk_tree_scan_file *f)
 {
     size_t start = s->text.len;
@@ -247,7 +270,7 @@ static void note(struct nk_snapshot *s, const struct nk_tree_scan_file *f)
     nk_buf_add_str(&s->text, root_path(s, s->root));
     nk_buf_add_char(&s->text, '/');
     nk_buf_add(&s->text, f->path, f->path_len + 1);
-    if (s->text.failed) { /* the bound, or no memory: what fits is told */
+    if (s->text.failed || !take_room(s, start)) { /* what fits is told */
         s->text.failed = false;
         s->text.len = start;
         return;

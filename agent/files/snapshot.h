@@ -9,7 +9,7 @@
  *
  * Regular files of one user only; caches and the agent's own files are left out. Beyond
  * NK_SNAPSHOT_FILES_MAX files it is the ctime alone that tells; at most NK_SNAPSHOT_CHANGES_MAX
- * changes are listed.
+ * changes are listed, and as many as NK_SNAPSHOT_MORE_MAX of the one more folder.
  *
  * Made by its owner on any thread; the looks are on pool threads with the user's rights, blocking.
  */
@@ -25,6 +25,8 @@
 #define NK_SNAPSHOT_FILES_MAX (1u << 20)
 #define NK_SNAPSHOT_CHANGES_MAX 20000
 #define NK_SNAPSHOT_TEXT_MAX (4u << 20) /* bytes of all their paths */
+#define NK_SNAPSHOT_MORE_MAX 1024       /* whatever else has changed */
+#define NK_SNAPSHOT_MORE_TEXT_MAX (1u << 20)
 
 struct nk_snapshot;
 

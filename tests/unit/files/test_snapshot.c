@@ -283,6 +283,29 @@ static void one_more_folder_is_looked_at(void **state)
     assert_int_equal(faccessat(fd, list[0].rest, F_OK, 0), 0);
 }
 
+/* More changes than are told elsewhere leave room for those of the further folder. */
+static void a_flood_elsewhere_hides_nothing_in_the_further_folder(void **state)
+{
+    struct trees *t = *state;
+    const struct nk_change *list;
+    char name[32];
+    size_t count;
+
+    assert_int_equal(nk_snapshot_new(t->roots, t->b, geteuid(), &t->snap), 0);
+    while (nk_snapshot_before(t->snap, nk_clock_mono_ns() + 1000000) > 0)
+        ;
+    for (int i = 0; i < NK_SNAPSHOT_CHANGES_MAX + 10; i++) {
+        (void)snprintf(name, sizeof name, "%d", i);
+        put(t->a, name, "");
+    }
+    put(t->b, "image", "x");
+    while (nk_snapshot_after(t->snap, nk_clock_mono_ns() + 1000000) > 0)
+        ;
+    count = nk_snapshot_changes(t->snap, &list);
+    assert_int_equal(count, NK_SNAPSHOT_CHANGES_MAX + 1);
+    assert_string_equal(list[count - 1].rest, "image");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -300,6 +323,7 @@ int main(void)
         TEST(many_files_in_short_slices_are_each_seen_once),
         TEST(a_root_within_another_is_looked_at_once),
         TEST(one_more_folder_is_looked_at),
+        TEST(a_flood_elsewhere_hides_nothing_in_the_further_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
