@@ -114,7 +114,7 @@ const struct nk_config_row nk_config_table[] = {
      .arg = "BYTES", .help = "memory of a command"},
     {"without", NK_CONFIG_MASK, .at = AT(without), .none = true,
      .choices = "openat2|close_range|pidfd|subreaper|cgroup|landlock|"
-                "terminal|terminal_signals|terminal_eof",
+                "terminal|terminal_signals|terminal_eof|sock_diag",
      .help = "act as if the kernel lacked these; for tests"},
     {"signals", NK_CONFIG_EITHER, .at = AT(signals_child), .fallback = "group",
      .choices = "group|child", .help = "whom forwarded signals reach: PROGRAM's group or itself"},

@@ -13,8 +13,8 @@ static void find_ports(struct nk_job *job)
     look->ports = calloc(NK_PORTS_MAX, sizeof *look->ports);
     if (!look->ports)
         return;
-    found = nk_ports_find(look->api->user->creds.uid, look->mark_first, look->mark_count,
-                          look->ports, NK_PORTS_MAX);
+    found = nk_ports_find(nk_has(look->api->kernel, NK_MECH_SOCK_DIAG), look->api->user->creds.uid,
+                          look->mark_first, look->mark_count, look->ports, NK_PORTS_MAX);
     look->count = found > 0 ? (size_t)found : 0;
 }
 

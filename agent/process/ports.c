@@ -10,17 +10,13 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "process/sockdiag.h"
 #include "process/tree.h"
 
 #define LISTENING 0x0A /* TCP_LISTEN, as /proc/net/tcp writes it */
 
-struct socket_entry {
-    unsigned long inode;
-    uint16_t port;
-};
-
 struct search {
-    struct socket_entry *socket; /* owned by the caller */
+    struct nk_sockdiag_entry *socket; /* owned by the caller */
     size_t sockets;
     gid_t first;
     unsigned count;
@@ -29,7 +25,7 @@ struct search {
 };
 
 /* "  0: 0100007F:1F90 00000000:0000 0A … uid timeout inode …" */
-static bool read_line(const char *line, uid_t uid, struct socket_entry *out)
+static bool read_line(const char *line, uid_t uid, struct nk_sockdiag_entry *out)
 {
     unsigned port, state, owner;
     unsigned long inode;
@@ -39,7 +35,7 @@ static bool read_line(const char *line, uid_t uid, struct socket_entry *out)
         return false;
     if (state != LISTENING || owner != uid || inode == 0)
         return false;
-    *out = (struct socket_entry){inode, (uint16_t)port};
+    *out = (struct nk_sockdiag_entry){inode, (uint16_t)port};
     return true;
 }
 
@@ -54,6 +50,19 @@ static void read_sockets(const char *path, uid_t uid, struct search *s)
         if (read_line(line, uid, &s->socket[s->sockets]))
             s->sockets++;
     (void)fclose(file);
+}
+
+/* Without diagnosis, or where it fails, from what is slower. */
+static void find_sockets(bool diag, uid_t uid, struct search *s)
+{
+    int found = diag ? nk_sockdiag_listening(uid, s->socket, NK_PORTS_MAX) : -ENOSYS;
+
+    if (found >= 0) {
+        s->sockets = (size_t)found;
+        return;
+    }
+    read_sockets("/proc/net/tcp", uid, s);
+    read_sockets("/proc/net/tcp6", uid, s);
 }
 
 static uint16_t port_of(const struct search *s, const char *link)
@@ -111,17 +120,17 @@ static void look_at(struct search *s, int proc, const char *pid)
     (void)closedir(dir);
 }
 
-int nk_ports_find(uid_t uid, gid_t first, unsigned count, struct nk_port *out, size_t max)
+int nk_ports_find(bool diag, uid_t uid, gid_t first, unsigned count, struct nk_port *out,
+                  size_t max)
 {
-    nk_auto_free struct socket_entry *sockets = calloc(NK_PORTS_MAX, sizeof *sockets);
+    nk_auto_free struct nk_sockdiag_entry *sockets = calloc(NK_PORTS_MAX, sizeof *sockets);
     struct search s = {.socket = sockets, .first = first, .count = count, .out = out, .max = max};
     struct dirent *e;
     DIR *dir;
 
     if (!sockets)
         return -ENOMEM;
-    read_sockets("/proc/net/tcp", uid, &s);
-    read_sockets("/proc/net/tcp6", uid, &s);
+    find_sockets(diag, uid, &s);
     if (s.sockets == 0)
         return 0;
     dir = opendir("/proc");

@@ -1,5 +1,6 @@
 /*
- * TCP ports that commands listen on: from /proc/net/tcp and the descriptors of their trees.
+ * TCP ports that commands listen on: from the kernel's listening sockets and the descriptors of
+ * their trees.
  *
  * Blocking: called in jobs, as the user whose processes are looked at (under a pod's default
  * capabilities root may not read another user's descriptors). Owns nothing.
@@ -7,6 +8,7 @@
 #ifndef NK_PROCESS_PORTS_H
 #define NK_PROCESS_PORTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,7 +22,9 @@ struct nk_port {
 };
 
 /* Listening sockets of `uid`, and who holds them. Each holder once a port; at most `max`. How many
- * were written, or -errno. Marks are first … first + count - 1. */
-int nk_ports_find(uid_t uid, gid_t first, unsigned count, struct nk_port *out, size_t max);
+ * were written, or -errno. Marks are first … first + count - 1. `diag`: the kernel has
+ * NK_MECH_SOCK_DIAG. */
+int nk_ports_find(bool diag, uid_t uid, gid_t first, unsigned count, struct nk_port *out,
+                  size_t max);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/creds.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "process/sockdiag.h"
 #include "process/trials.h"
 
 #define LANDLOCK_VERSION 1u /* flag of landlock_create_ruleset: only tells the version */
@@ -27,6 +28,7 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_TERMINAL] = "terminal",
     [NK_MECH_TERMINAL_SIGNALS] = "terminal_signals",
     [NK_MECH_TERMINAL_EOF] = "terminal_eof",
+    [NK_MECH_SOCK_DIAG] = "sock_diag",
     [NK_MECH_SECCOMP] = "seccomp",
     [NK_MECH_UID_DROP] = "uid_drop",
     [NK_MECH_THREAD_IDS] = "thread_ids",
@@ -115,6 +117,13 @@ static int try_landlock(void)
     return syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_VERSION) < 0 ? -errno : 0;
 }
 
+static int try_sock_diag(void)
+{
+    int found = nk_sockdiag_listening(0, NULL, 0);
+
+    return found < 0 ? found : 0;
+}
+
 static int try_proc(void)
 {
     return closed(open("/proc/self/status", O_PATH | O_CLOEXEC));
@@ -130,6 +139,7 @@ void nk_probe_quick(struct nk_kernel *k, uint32_t without)
     set_result(k, NK_MECH_PIDFD, try_pidfd());
     set_result(k, NK_MECH_SUBREAPER, try_subreaper());
     set_result(k, NK_MECH_LANDLOCK, try_landlock());
+    set_result(k, NK_MECH_SOCK_DIAG, try_sock_diag());
     set_result(k, NK_MECH_PROC, try_proc());
     disable(k, without);
 }

@@ -22,6 +22,7 @@ enum nk_mech {
     NK_MECH_TERMINAL,         /* a pseudo terminal can be opened */
     NK_MECH_TERMINAL_SIGNALS, /* who is in front is told of a new size and of a hang-up */
     NK_MECH_TERMINAL_EOF,     /* its EOF character ends the input */
+    NK_MECH_SOCK_DIAG,        /* listening sockets are told without a walk of all connections */
     NK_MECH_SECCOMP,          /* filter installs and denies, in a throw-away child */
     NK_MECH_UID_DROP,         /* setgroups, setresgid, setresuid in a child; 0 cannot be regained */
     NK_MECH_THREAD_IDS,       /* a thread's effective ids are judged, and come back */
