@@ -19,6 +19,13 @@ static void on_room(void *ctx)
     nk_req_pause_body(call->req, false);
 }
 
+static void on_read(void *ctx, uint64_t bytes)
+{
+    struct put_call *call = ctx;
+
+    nk_req_body_read(call->req, bytes);
+}
+
 static void on_over(void *ctx, const struct nk_entry *entry, bool created, const struct nk_err *err)
 {
     struct put_call *call = ctx;
@@ -38,6 +45,13 @@ static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_e
     if (!nk_upload_write(call->upload, data, len))
         nk_req_pause_body(req, true);
     return 0;
+}
+
+static bool on_readable(struct nk_req *req, int socket, uint64_t max)
+{
+    struct put_call *call = nk_req_ctx(req);
+
+    return nk_upload_read(call->upload, socket, max);
 }
 
 static int on_end(struct nk_req *req, struct nk_err *err)
@@ -61,7 +75,8 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
 
 static int begin(struct put_call *call, struct nk_err *err)
 {
-    static const struct nk_upload_events events = {.on_room = on_room, .on_over = on_over};
+    static const struct nk_upload_events events = {
+        .on_room = on_room, .on_read = on_read, .on_over = on_over};
     struct nk_file_scope scope = nk_file_call_scope(call->req);
     struct nk_upload_config cfg = {.jobs = scope.jobs,
                                    .as = scope.as,
@@ -81,7 +96,8 @@ static int begin(struct put_call *call, struct nk_err *err)
 
 int nk_api_file_write(struct nk_req *req, struct nk_err *err)
 {
-    static const struct nk_body_sink sink = {.on_data = on_data, .on_end = on_end};
+    static const struct nk_body_sink sink = {
+        .on_data = on_data, .on_end = on_end, .on_readable = on_readable};
     struct put_call *call = calloc(1, sizeof *call);
 
     if (!call)

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/scope.h"
 #include "files/path.h"
 #include "files/temp.h"
@@ -36,6 +38,10 @@ struct nk_upload {
     bool undo;   /* remove what was begun */
     bool opened;
     bool created;
+    int socket; /* owned: a copy, because the connection may end first; -1: nothing is to be read */
+    uint64_t to_read;
+    uint64_t was_read;
+    struct nk_patience patience;
     int fd; /* owned */
     char temp[NK_TEMP_MAX];
     struct nk_place place;
@@ -119,6 +125,33 @@ static int write_all(struct nk_upload *u)
     return 0;
 }
 
+/* What ends it early, an end of the client too, the owner finds by reading itself. */
+static ssize_t read_piece(struct nk_upload *u)
+{
+    uint64_t left = u->to_read - u->was_read;
+    size_t len = left < NK_UPLOAD_BUFFER ? (size_t)left : NK_UPLOAD_BUFFER;
+    ssize_t n;
+
+    do
+        n = read(u->socket, u->writing.data, len);
+    while ((n < 0 && errno == EINTR) ||
+           (n < 0 && errno == EAGAIN && nk_patience_wait(&u->patience, u->socket, POLLIN)));
+    return n;
+}
+
+static int read_on(struct nk_upload *u)
+{
+    ssize_t n;
+
+    while (u->was_read < u->to_read && (n = read_piece(u)) > 0) {
+        u->was_read += (uint64_t)n;
+        u->writing.len = (size_t)n;
+        if (write_all(u) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int commit(struct nk_upload *u)
 {
     struct stat st;
@@ -158,7 +191,7 @@ static int do_work(struct nk_upload *u)
 {
     if (!u->opened && open_temp(u) < 0)
         return -1;
-    if (write_all(u) < 0)
+    if (write_all(u) < 0 || (u->socket >= 0 && read_on(u) < 0))
         return -1;
     return u->finish ? commit(u) : 0;
 }
@@ -175,6 +208,7 @@ static void on_work(struct nk_job *job)
 static void release(struct nk_upload *u)
 {
     nk_close_fd(&u->fd);
+    nk_close_fd(&u->socket);
     nk_place_fini(&u->place);
     free(u->filling.data);
     free(u->writing.data);
@@ -225,11 +259,21 @@ static void go_on(struct nk_upload *u)
     }
 }
 
+static void tell_read(struct nk_upload *u)
+{
+    if (u->socket < 0)
+        return;
+    nk_close_fd(&u->socket);
+    if (!u->dropped)
+        u->cfg.events->on_read(u->cfg.ctx, u->was_read);
+}
+
 static void on_done(struct nk_job *job, bool canceled)
 {
     struct nk_upload *u = NK_CONTAINER_OF(job, struct nk_upload, job);
 
     u->running = false;
+    tell_read(u);
     if (u->dropped) {
         undo_or_release(u);
         return;
@@ -266,7 +310,7 @@ int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, st
     memcpy(u->path, cfg->path, cfg->path_len);
     u->path[cfg->path_len] = '\0';
     u->cfg.path = u->path;
-    u->fd = -1;
+    u->fd = u->socket = -1;
     nk_temp_name(u->temp);
     u->job.work = on_work;
     u->job.done = on_done;
@@ -301,6 +345,22 @@ bool nk_upload_write(struct nk_upload *u, const void *data, size_t len)
         submit(u);
     u->full = u->filling.len >= NK_UPLOAD_BUFFER;
     return !u->full;
+}
+
+bool nk_upload_read(struct nk_upload *u, int socket, uint64_t max)
+{
+    if (u->running || u->over || u->broken || u->ended || !make_room(&u->writing))
+        return false;
+    u->socket = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (u->socket < 0 || !make_room(&u->filling)) {
+        nk_close_fd(&u->socket);
+        return false;
+    }
+    u->patience = nk_patience_of(u->cfg.jobs);
+    u->to_read = max < u->patience.bytes ? max : u->patience.bytes;
+    u->was_read = 0;
+    submit(u);
+    return true;
 }
 
 void nk_upload_end(struct nk_upload *u)

@@ -3,7 +3,8 @@
  * complete. Whoever reads meanwhile sees the old file or the new one; when it breaks off, the old
  * one is left and nothing else.
  *
- * Used on the loop; the file is touched in jobs with the user's rights. At most two buffers wait.
+ * Used on the loop; the file is touched in jobs with the user's rights. At most two buffers wait; a
+ * large body of known length can be read by the job itself, through one of them.
  * After nk_upload_drop the owner hears nothing any more, and the memory goes by itself.
  */
 #ifndef NK_FILES_UPLOAD_H
@@ -26,6 +27,8 @@ struct nk_upload;
 struct nk_upload_events {
     /* It takes more again, after nk_upload_write said that it is full. */
     void (*on_room)(void *ctx);
+    /* So much was read after nk_upload_read; NULL where that is not used. */
+    void (*on_read)(void *ctx, uint64_t bytes);
     /* Over: err NULL and the entry (borrowed for the call), or err. Once, and never from within a
      * call of the owner. Then only nk_upload_drop is left to do. */
     void (*on_over)(void *ctx, const struct nk_entry *entry, bool created,
@@ -50,6 +53,10 @@ int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, st
 
 /* Takes all of it; false: full, give no more until on_room. Never more than 64 KiB at once. */
 bool nk_upload_write(struct nk_upload *u, const void *data, size_t len);
+
+/* Reads what comes next, up to `max` bytes, from `socket` (non-blocking, borrowed for the call)
+ * straight into the file: on_read follows, and on_over if it failed. False: not now. */
+bool nk_upload_read(struct nk_upload *u, int socket, uint64_t max);
 void nk_upload_end(struct nk_upload *u); /* complete: on_over follows */
 
 /* Lets go; what is not complete is removed. NULL is fine. */

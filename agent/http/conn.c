@@ -241,6 +241,8 @@ static size_t read_some(struct nk_conn *c)
         return 0;
     }
     c->eof = n == 0;
+    if (c->req)
+        c->req->dry = false;
     c->in.data = s->input;
     c->in.len = (size_t)n;
     s->stats.bytes_in += (size_t)n;
@@ -276,7 +278,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < READ_ROUNDS && got == NK_INPUT_SIZE; i++) {
         if (!(events & UV_READABLE) || !nk_intake_wants(c))
             break;
-        got = read_some(c);
+        got = nk_intake_lend(c) ? 0 : read_some(c);
         nk_conn_step(c);
     }
     if (!c->closed && (status < 0 || events & (UV_DISCONNECT | UV_PRIORITIZED)))

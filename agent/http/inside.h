@@ -99,6 +99,8 @@ struct nk_req {
     bool collecting; /* the body goes to `body`, the handler comes at its end */
     bool body_over;  /* nothing of it is to come, or to be read */
     bool paused;
+    bool lent;    /* the sink reads the socket; paused as well */
+    bool dry;     /* it got nothing: read ourselves */
     bool started; /* gate and handlers may have kept it: on_close is owed */
     bool handled; /* the handler has run */
     bool replied;

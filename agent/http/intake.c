@@ -3,6 +3,8 @@
 #include "http/dispatch.h"
 #include "http/exchange.h"
 
+#define LEND_MIN (2 * NK_INPUT_SIZE) /* for less the way into a job and back is too long */
+
 bool nk_intake_wants(const struct nk_conn *c)
 {
     const struct nk_req *req = c->req;
@@ -84,4 +86,19 @@ enum nk_intake nk_intake_step(struct nk_conn *c)
     if (req->upgrade)
         return pass_on(c);
     return req->body_over ? NK_INTAKE_NONE : parse(c);
+}
+
+bool nk_intake_lend(struct nk_conn *c)
+{
+    struct nk_req *req = c->req;
+    uint64_t spare;
+
+    if (!req || !req->sink || !req->sink->on_readable || req->replied || req->dry)
+        return false;
+    spare = nk_parser_skip(req->parser, 0);
+    if (spare < LEND_MIN || !req->sink->on_readable(req, c->fd, spare))
+        return false;
+    req->lent = true;
+    nk_req_pause_body(req, true);
+    return true;
 }

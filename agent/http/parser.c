@@ -486,6 +486,13 @@ const struct nk_head *nk_parser_head(const struct nk_parser *p)
     return &p->head;
 }
 
+uint64_t nk_parser_skip(struct nk_parser *p, uint64_t n)
+{
+    p->left -= n;
+    p->core.content_length -= n;
+    return p->state == AT_LENGTH_BODY ? p->left - 1 : 0;
+}
+
 bool nk_parser_is_blank(const struct nk_parser *p)
 {
     return p->state == AT_LEAD;

@@ -52,6 +52,10 @@ enum nk_parse nk_parser_step(struct nk_parser *p, struct nk_parser_input *in, st
 /* Valid from NK_PARSE_HEAD on. */
 const struct nk_head *nk_parser_head(const struct nk_parser *p);
 
+/* `n` bytes of the body were read by somebody else. Returns how many more may be: of a body of known
+ * length all but the last, of another none. */
+uint64_t nk_parser_skip(struct nk_parser *p, uint64_t n);
+
 /* Nothing but line ends has come so far. */
 bool nk_parser_is_blank(const struct nk_parser *p);
 

@@ -188,6 +188,16 @@ void nk_req_pause_body(struct nk_req *req, bool pause)
     nk_conn_touch(req->conn);
 }
 
+void nk_req_body_read(struct nk_req *req, uint64_t n)
+{
+    req->lent = false;
+    req->dry = n == 0;
+    req->body_seen += n;
+    req->conn->server->stats.bytes_in += n;
+    (void)nk_parser_skip(req->parser, n);
+    nk_req_pause_body(req, false);
+}
+
 void nk_req_set_ctx(struct nk_req *req, void *ctx)
 {
     req->ctx = ctx;

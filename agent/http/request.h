@@ -55,7 +55,13 @@ struct nk_body_sink {
     int (*on_data)(struct nk_req *req, const void *data, size_t len, struct nk_err *err);
     /* The body is complete; reply now or later. 0, or -1 with err. */
     int (*on_end)(struct nk_req *req, struct nk_err *err);
+    /* NULL, or: much of the body is to come, and some can be read from `socket` (borrowed for the
+     * call). True: the sink reads some itself, `max` at most, and says nk_req_body_read; until then
+     * nobody else reads. False: nothing was changed, it comes to on_data. */
+    bool (*on_readable)(struct nk_req *req, int socket, uint64_t max);
 };
+/* What the sink read after on_readable. Of 0 bytes, on_data and the end of the client tell why. */
+void nk_req_body_read(struct nk_req *req, uint64_t n);
 int64_t nk_req_content_length(const struct nk_req *req); /* -1: chunked, or none */
 void nk_req_set_body_sink(struct nk_req *req, const struct nk_body_sink *sink /* static */);
 void nk_req_pause_body(struct nk_req *req, bool pause); /* back-pressure: stop or go on reading */

@@ -1,6 +1,8 @@
 #include "http/sendfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
@@ -8,11 +10,9 @@
 
 #include "base/attr.h"
 #include "base/job.h"
+#include "base/patience.h"
 #include "base/scope.h"
 #include "http/inside.h"
-
-#define WINDOW (1024u * 1024u)
-#define SCRATCH 65536u
 
 struct nk_sendfile {
     struct nk_job job;
@@ -21,15 +21,18 @@ struct nk_sendfile {
     int fd;               /* owned */
     uint64_t at;          /* the next byte to send */
     uint64_t end;
-    uint64_t ready;     /* up to here it has been read */
+    uint64_t told;      /* up to here nk_sendfile_send has said so */
     struct nk_buf text; /* owned: a small file */
     bool small;
     bool running;
+    bool full; /* the socket took no more */
     int error; /* -errno, of the job that failed */
     /* the job's, beside fd and text, while it runs */
+    int socket; /* owned: a copy, because the connection may end first */
     uint64_t from;
     uint64_t to;
-    int result; /* 0 or -errno */
+    struct nk_patience patience;
+    int result; /* 0, -EAGAIN or -errno */
 };
 
 static int read_run(int fd, uint8_t *into, size_t len, uint64_t from)
@@ -58,16 +61,28 @@ static void read_small(struct nk_sendfile *f)
         nk_buf_commit(&f->text, len);
 }
 
-/* Reading is the one way to know that the pages are there; readahead only asks for them. */
-static void read_window(struct nk_sendfile *f)
+/* 0: a piece was sent. */
+static int send_piece(struct nk_sendfile *f)
 {
-    nk_auto_free uint8_t *scratch = malloc(SCRATCH);
+    off_t offset = (off_t)f->from;
+    ssize_t n;
 
-    f->result = scratch ? 0 : -ENOMEM;
-    for (uint64_t at = f->from; at < f->to && f->result == 0; at += SCRATCH) {
-        uint64_t left = f->to - at;
+    do
+        n = sendfile(f->socket, f->fd, &offset, (size_t)(f->to - f->from));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    f->from += (uint64_t)n;
+    return n > 0 ? 0 : -EIO;
+}
 
-        f->result = read_run(f->fd, scratch, left < SCRATCH ? (size_t)left : SCRATCH, at);
+static void send_run(struct nk_sendfile *f)
+{
+    f->result = 0;
+    while (f->from < f->to && f->result == 0) {
+        f->result = send_piece(f);
+        if (f->result == -EAGAIN && nk_patience_wait(&f->patience, f->socket, POLLOUT))
+            f->result = 0;
     }
 }
 
@@ -78,12 +93,13 @@ static void work(struct nk_job *job)
     if (f->small)
         read_small(f);
     else
-        read_window(f);
+        send_run(f);
 }
 
 static void release(struct nk_sendfile *f)
 {
     nk_close_fd(&f->fd);
+    nk_close_fd(&f->socket);
     nk_buf_fini(&f->text);
     free(f);
 }
@@ -97,22 +113,33 @@ static void done(struct nk_job *job, bool canceled)
         release(f);
         return;
     }
-    f->error = canceled ? -ECANCELED : f->result;
-    if (f->error == 0)
-        f->ready = f->to;
+    nk_close_fd(&f->socket);
+    if (!f->small)
+        f->at = f->from;
+    f->full = f->result == -EAGAIN;
+    if (canceled)
+        f->error = -ECANCELED;
+    else if (!f->full)
+        f->error = f->result;
     nk_reply_wake(f->req);
 }
 
-static void read_ahead(struct nk_sendfile *f)
+static void start(struct nk_sendfile *f)
 {
-    uint64_t left = f->end - f->ready;
-
-    if (f->running || left == 0 || f->error < 0)
-        return;
-    f->from = f->ready;
-    f->to = f->ready + (left < WINDOW ? left : WINDOW);
     f->running = true;
     nk_job_submit(f->jobs, &f->job);
+}
+
+static int start_sending(struct nk_sendfile *f, int socket)
+{
+    f->socket = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (f->socket < 0)
+        return -errno;
+    f->patience = nk_patience_of(f->jobs);
+    f->from = f->at;
+    f->to = f->end - f->at < f->patience.bytes ? f->end : f->at + f->patience.bytes;
+    start(f);
+    return -EINPROGRESS;
 }
 
 struct nk_sendfile *nk_sendfile_new(struct nk_jobs *jobs, struct nk_req *req, int fd,
@@ -129,10 +156,12 @@ struct nk_sendfile *nk_sendfile_new(struct nk_jobs *jobs, struct nk_req *req, in
     f->jobs = jobs;
     f->req = req;
     f->fd = fd;
-    f->at = f->ready = offset;
-    f->end = offset + len;
+    f->socket = -1;
+    f->at = f->told = f->from = offset;
+    f->end = f->to = offset + len;
     f->small = len <= NK_PIECE_SIZE;
-    read_ahead(f);
+    if (f->small)
+        start(f);
     return f;
 }
 
@@ -149,7 +178,7 @@ void nk_sendfile_free(struct nk_sendfile *f)
 
 bool nk_sendfile_waits(const struct nk_sendfile *f)
 {
-    return f->running && f->at == f->ready;
+    return f->running;
 }
 
 bool nk_sendfile_take(struct nk_sendfile *f, struct nk_buf *out)
@@ -167,24 +196,22 @@ bool nk_sendfile_take(struct nk_sendfile *f, struct nk_buf *out)
 
 ssize_t nk_sendfile_send(struct nk_sendfile *f, int socket)
 {
-    off_t offset = (off_t)f->at;
-    ssize_t n;
+    uint64_t sent = f->at - f->told;
 
-    /* Every window but the first is read while the one before it is sent. */
-    if (f->ready - f->at <= WINDOW)
-        read_ahead(f);
-    if (f->at == f->ready)
-        return f->error < 0 ? f->error : -EINPROGRESS;
-    do
-        n = sendfile(socket, f->fd, &offset, (size_t)(f->ready - f->at));
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    f->at += (uint64_t)n;
-    return n > 0 ? n : -EIO;
+    if (sent > 0) {
+        f->told = f->at;
+        return (ssize_t)sent;
+    }
+    if (f->error < 0)
+        return f->error;
+    if (f->full) {
+        f->full = false;
+        return -EAGAIN;
+    }
+    return start_sending(f, socket);
 }
 
 uint64_t nk_sendfile_left(const struct nk_sendfile *f)
 {
-    return f->end - f->at;
+    return f->end - f->told;
 }

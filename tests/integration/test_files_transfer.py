@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from email.utils import formatdate
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +131,41 @@ def test_bodies_of_every_length_arrive_whole(nook, size, chunked):
     assert again.body == body
 
 
+def unfinished(nook):
+    """Bytes of the one file that is being written and has no name yet, or one of ours; else None."""
+    for fd in Path(f"/proc/{nook.pid}/fd").iterdir():
+        try:
+            name = os.readlink(fd)
+            if name.startswith(str(nook.workspace)) and (".nook-" in name or "/#" in name):
+                return fd.stat().st_size
+        except FileNotFoundError:
+            pass
+    return None
+
+
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_large_body_comes_whole_however_it_is_cut_and_the_next_request_follows(nook, pause):
+    body = os.urandom(1_500_000)
+    cuts = [0, 10, 70_000, 140_000, 900_000, 1_499_999, 1_500_000]
+    with nook.connect() as conn:
+        conn.send(f"PUT /v1/files?path=f HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n")
+        for a, b in zip(cuts, cuts[1:]):
+            conn.send(body[a:b] + (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" if b == len(body)
+                                   else b""))
+            if pause and 300_000 < b < len(body):  # the next piece finds nobody reading
+                wire.wait_until(lambda: unfinished(nook) > b - 300_000, what="most is written")
+        assert conn.read_response().status == 201
+        assert conn.read_response().status == 200
+    assert get(nook, "f").body == body
+
+
+def test_a_range_of_a_large_file_is_exact(nook):
+    body = os.urandom(3_000_000)
+    put(nook, "f", body)
+    part = get(nook, "f", headers={"Range": "bytes=99999-2900000"})
+    assert (part.status, part.body) == (206, body[99_999:2_900_001])
+
+
 def everything(nook):
     return sorted(os.path.relpath(os.path.join(base, name), nook.workspace)
                   for base, folders, files in os.walk(nook.workspace) for name in folders + files)
@@ -150,8 +186,7 @@ def test_an_upload_that_breaks_off_leaves_the_old_file_and_nothing_else(nook, se
                 conn.send(f"PUT /v1/files?path={path} HTTP/1.1\r\nHost: x\r\n"
                           f"Content-Length: {sent + 5}\r\n\r\n".encode() + b"x" * sent)
             if sent > 100:
-                wire.wait_until(lambda: any(".nook-" in n for n in everything(nook)),
-                                what="the upload has begun")
+                wire.wait_until(lambda: unfinished(nook) is not None, what="the upload has begun")
     wire.wait_until(lambda: everything(nook) == before, what="all traces are gone")
     assert get(nook, "old").body == b"old content"
 

@@ -1,6 +1,7 @@
 #include "sandbox_dir.h"
 
 #include <dirent.h>
+#include <sys/socket.h>
 #include <uv.h>
 
 #include "base/job.h"
@@ -14,6 +15,8 @@ struct fixture {
     struct nk_jobs *jobs;
     struct nk_upload *upload;
     unsigned rooms;
+    unsigned reads;
+    uint64_t was_read;
     bool over;
     bool created;
     enum nk_code code; /* NK_OK: it went well */
@@ -39,7 +42,17 @@ static void on_over(void *ctx, const struct nk_entry *entry, bool created, const
         (void)snprintf(f->path, sizeof f->path, "%s", entry->path);
 }
 
-static const struct nk_upload_events events = {.on_room = on_room, .on_over = on_over};
+static void on_read(void *ctx, uint64_t bytes)
+{
+    struct fixture *f = ctx;
+
+    assert_false(f->over);
+    f->reads++;
+    f->was_read += bytes;
+}
+
+static const struct nk_upload_events events = {
+    .on_room = on_room, .on_read = on_read, .on_over = on_over};
 
 static int setup(void **state)
 {
@@ -85,7 +98,8 @@ static void begin(struct fixture *f, const char *path, unsigned mode, int64_t si
                                    .ctx = f};
 
     f->over = false;
-    f->rooms = 0;
+    f->rooms = f->reads = 0;
+    f->was_read = 0;
     assert_int_equal(nk_upload_new(&cfg, &f->upload, NULL), 0);
 }
 
@@ -183,6 +197,60 @@ static void writing_goes_on_only_as_fast_as_the_disk(void **state)
     assert_int_equal((size_t)st.st_size, taken);
 }
 
+/* Both ends of a connection, ours not blocking. */
+static void connect_pair(int ends[2])
+{
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+static void read_once(struct fixture *f, int socket, uint64_t max)
+{
+    assert_true(nk_upload_read(f->upload, socket, max));
+    assert_false(nk_upload_read(f->upload, socket, max)); /* one at a time */
+    settle(f);
+}
+
+static void a_job_reads_a_body_in_its_order(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+
+    connect_pair(ends);
+    begin(f, "f", NK_UPLOAD_KEEP_MODE, 20);
+    settle(f);
+    (void)nk_upload_write(f->upload, "first ", 6);
+    assert_int_equal(write(ends[1], "second third", 12), 12);
+    read_once(f, ends[0], 7);
+    assert_int_equal(f->was_read, 7);
+    read_once(f, ends[0], 100); /* fewer came than might */
+    assert_int_equal(f->was_read, 12);
+    (void)close(ends[1]);
+    read_once(f, ends[0], 100);
+    assert_int_equal(f->was_read, 12);
+    assert_int_equal(f->reads, 3);
+    (void)close(ends[0]);
+    finish(f, " end");
+    has_text(f, "root/f", "first second third end");
+}
+
+static void a_job_that_reads_outlives_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+
+    connect_pair(ends);
+    begin(f, "f", NK_UPLOAD_KEEP_MODE, 20);
+    settle(f);
+    assert_int_equal(write(ends[1], "text", 4), 4);
+    assert_true(nk_upload_read(f->upload, ends[0], 20));
+    (void)close(ends[0]);
+    nk_upload_drop(&f->upload);
+    settle(f);
+    (void)close(ends[1]);
+    assert_int_equal(f->reads, 0); /* it was let go: nothing is told */
+    assert_int_equal(entries_of(f, "root"), 0);
+}
+
 static mode_t mode_of(struct fixture *f, const char *name)
 {
     struct stat st;
@@ -255,6 +323,8 @@ int main(void)
         TEST(a_file_has_its_name_only_when_it_is_complete),
         TEST(one_that_is_given_up_leaves_nothing_behind),
         TEST(writing_goes_on_only_as_fast_as_the_disk),
+        TEST(a_job_reads_a_body_in_its_order),
+        TEST(a_job_that_reads_outlives_the_connection),
         TEST(the_mode_is_the_old_one_the_asked_one_or_0644),
         TEST(what_is_no_file_is_not_replaced),
         TEST(what_cannot_fit_is_refused_before_its_bytes),

@@ -260,9 +260,9 @@ static void a_file_that_became_shorter_cuts_the_connection(void **state)
     toy_forget(&t);
     toy_drop(&t);
     toy_connect(&t);
-    toy_say(&t, GET("/file?size=2000000&shown=2000001"));
+    toy_say(&t, GET("/file?size=2000000&shown=2100000"));
     toy_expect_end(&t);
-    assert_true(t.reply_len < 2000001);
+    assert_true(t.reply_len < 2100000);
     assert_int_equal(t.closed, 2);
     toy_stop(&t);
 }
