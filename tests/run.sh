@@ -64,7 +64,7 @@ stage_unit() {
 }
 
 stage_integration() {
-    build dev && run_pytest dev tests/integration tests/contract
+    build dev && run_pytest dev tests/integration tests/contract tests/clients
 }
 
 sanitized() {

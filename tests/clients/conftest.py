@@ -1,0 +1,1 @@
+from boxes import start_box  # noqa: F401: a fixture
