@@ -14,6 +14,7 @@
 #include "cli/cmd_logs.h"
 #include "cli/cmd_ls.h"
 #include "cli/cmd_mkdir.h"
+#include "cli/cmd_proxy.h"
 #include "cli/cmd_ps.h"
 #include "cli/cmd_rm.h"
 #include "cli/cmd_run.h"
@@ -35,6 +36,7 @@ static const struct nk_verb verbs[] = {
     {"rm", "remove files and folders", nk_cmd_rm_help, nk_cmd_rm},
     {"mkdir", "make folders", nk_cmd_mkdir_help, nk_cmd_mkdir},
     {"call", "make one raw call of the API", nk_cmd_call_help, nk_cmd_call},
+    {"proxy", "speak HTTP through standard input and output", nk_cmd_proxy_help, nk_cmd_proxy},
     {"health", "ask whether the daemon is well", nk_cmd_health_help, nk_cmd_health},
 };
 
