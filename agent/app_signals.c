@@ -96,7 +96,7 @@ static void handle(struct nk_app *a, int signo)
     nk_program_signal(a->program, to);
     if (is_end(signo))
         nk_app_end(a, NK_REASON_SHUTDOWN, to);
-    if (is_stop(signo))
+    if (is_stop(signo) && getpid() != 1) /* it never stops; it would only lose a CONT that waits */
         (void)kill(getpid(), SIGSTOP);
 }
 

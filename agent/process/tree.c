@@ -15,6 +15,7 @@
 #include "base/scope.h"
 
 #define STATUS_MAX 8192 /* of /proc/PID/status; groups come early in it */
+#define GROUPS_MAX 64   /* signalled as a whole in one pass; members of further ones one by one */
 
 struct entry {
     pid_t pid, parent, session;
@@ -109,12 +110,49 @@ static const char *next_pid(DIR *dir)
 
 static void send_signal(int pidfd, pid_t pid, int signo)
 {
-    if (signo == 0)
-        return;
     if (pidfd >= 0)
         (void)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
     else
         (void)kill(pid, signo);
+}
+
+/* The process groups that a pass has signalled. One signal to a whole group misses no child that is
+ * being born in it, and is not sent to those that its members start on hearing it. */
+struct told {
+    int signo;
+    size_t count;
+    pid_t group[GROUPS_MAX];
+};
+
+static bool is_told(const struct told *t, pid_t group)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->group[i] == group)
+            return true;
+    return false;
+}
+
+/* False: it is to be signalled by itself. A session of its own holds processes of its tree only. */
+static bool tell_group(struct told *t, int pidfd, pid_t pid)
+{
+    pid_t group = getpgid(pid);
+
+    if (group <= 1 || getsid(pid) == getsid(0))
+        return false;
+    if (is_told(t, group))
+        return true;
+    if (t->count == GROUPS_MAX ||
+        (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0))
+        return false;
+    (void)kill(-group, t->signo);
+    t->group[t->count++] = group;
+    return true;
+}
+
+static void tell(struct told *t, int pidfd, pid_t pid)
+{
+    if (t->signo != 0 && !tell_group(t, pidfd, pid))
+        send_signal(pidfd, pid, t->signo);
 }
 
 static bool is_left_out(const struct nk_tree *t, pid_t pid)
@@ -122,29 +160,29 @@ static bool is_left_out(const struct nk_tree *t, pid_t pid)
     return t->but != 0 && getpgid(pid) == t->but;
 }
 
-static bool signal_marked(const struct nk_tree *t, int proc, const char *name, int signo)
+static bool signal_marked(const struct nk_tree *t, int proc, const char *name, struct told *told)
 {
     nk_auto_fd int pidfd = -1;
     pid_t pid = (pid_t)strtol(name, NULL, 10);
 
     if (pid == getpid() || is_left_out(t, pid) || !carries(proc, name, t->mark))
         return false;
-    if (t->pidfd && signo != 0) {
+    if (t->pidfd && told->signo != 0) {
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (pidfd >= 0 && !carries(proc, name, t->mark))
             return false;
     }
-    send_signal(pidfd, pid, signo);
+    tell(told, pidfd, pid);
     return true;
 }
 
-static int signal_by_mark(const struct nk_tree *t, DIR *dir, int signo)
+static int signal_by_mark(const struct nk_tree *t, DIR *dir, struct told *told)
 {
     const char *name;
     int found = 0;
 
     while ((name = next_pid(dir)))
-        found += signal_marked(t, dirfd(dir), name, signo);
+        found += signal_marked(t, dirfd(dir), name, told);
     return found;
 }
 
@@ -214,7 +252,7 @@ static void mark_members(struct table *t, pid_t leader)
     }
 }
 
-static int signal_by_session(const struct nk_tree *t, DIR *dir, int signo)
+static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *told)
 {
     nk_auto_free struct entry *item = NULL;
     struct table table = {0};
@@ -230,7 +268,7 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, int signo)
 
         if (!table.item[i].member || pid == getpid() || is_left_out(t, pid))
             continue;
-        send_signal(-1, pid, signo);
+        tell(told, -1, pid);
         found++;
     }
     return found;
@@ -238,12 +276,13 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, int signo)
 
 int nk_tree_signal(const struct nk_tree *t, int signo)
 {
+    struct told told = {.signo = signo};
     DIR *dir = opendir("/proc");
     int found;
 
     if (!dir)
         return -errno;
-    found = t->mark ? signal_by_mark(t, dir, signo) : signal_by_session(t, dir, signo);
+    found = t->mark ? signal_by_mark(t, dir, &told) : signal_by_session(t, dir, &told);
     (void)closedir(dir);
     return found;
 }

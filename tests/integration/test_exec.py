@@ -195,7 +195,7 @@ def test_many_short_commands_are_each_complete(nook):
         wrong = list(pool.map(lambda i: run_on_one_connection(nook, range(i, count, 32)), range(32)))
     assert not sum(wrong, [])
     wait_until(lambda: len(nook.fds()) <= fds, 10, "its descriptors are back to where they were")
-    assert nook.zombies() == []
+    wait_until(lambda: not nook.zombies(), 10, "the dead are reaped")
 
 
 def test_a_client_that_leaves_takes_its_command_along(tcp_nook):

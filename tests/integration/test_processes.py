@@ -3,6 +3,7 @@
 import os
 import signal as signals
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -196,6 +197,26 @@ def pids_in(path, count):
 
 
 @pytest.mark.root
+def test_a_signal_to_a_tree_misses_no_child_that_is_being_born(nook):
+    command = "sleep 1000; exit 1"  # the shell starts it at about the time of the signal
+    with ThreadPoolExecutor(4) as pool:
+        def one(_):
+            p = start(nook, command)
+            nook.post(f"/v1/processes/{p['id']}/kill")
+        list(pool.map(one, range(scaled(400, 80))))
+    wait_until(lambda: nook.descendants() == [], 10, "all ended by the one signal")
+
+
+def test_a_tree_is_signalled_once_not_what_it_starts_on_hearing_it(nook):
+    p = start(nook, "trap 'sh -c \"sleep 0.2; echo cleaned\"; exit 3' TERM; echo up; "
+                    "while :; do sleep 0.01; done", name="cleans")
+    wait_until(lambda: "up" in nook.get("/v1/processes/cleans/logs").json()["stdout"])
+    nook.post(f"/v1/processes/{p['id']}/kill")
+    done = nook.get(f"/v1/processes/{p['id']}?wait=20").json()
+    assert done["exit_code"] == 3
+    assert nook.get("/v1/processes/cleans/logs").json()["stdout"] == "up\ncleaned\n"
+
+
 def test_killing_a_tree_reaches_what_daemonized(nook):
     p = start(nook, ["bash", "-c", TREE])
     pids = pids_in(nook.workspace / "pids", 4)
@@ -295,7 +316,7 @@ def test_many_processes_one_after_another_cost_nothing(nook):
         before, fds = nook.rss(), len(nook.fds())
         run(count - warm)
     assert len(listed(nook)) == 256
-    assert nook.zombies() == []
+    wait_until(lambda: not nook.zombies(), 10, "the dead are reaped")
     wait_until(lambda: len(nook.fds()) <= fds, 10, "descriptors are back")
     if not is_sanitized():
         assert nook.rss() - before < 1 << 20

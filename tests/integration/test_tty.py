@@ -359,7 +359,7 @@ def test_ended_terminals_leave_no_descriptor(nook):
         response = nook.post("/v1/processes", body)
         assert response.status == (400 if command == ["no-such-program"] else 201), response
     wait_until(lambda: len(nook.fds()) <= before, 10, "descriptors go")
-    assert not nook.zombies()
+    wait_until(lambda: not nook.zombies(), 10, "the dead are reaped")
 
 
 @pytest.mark.skipif(is_sanitized(), reason="memory of a sanitized binary is not its own")
