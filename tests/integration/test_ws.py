@@ -377,6 +377,15 @@ def test_a_signal_reaches_the_group_and_a_kill_the_tree(nook):
     wait_until(lambda: nook.descendants() == [])
 
 
+def test_a_signal_to_a_tree_misses_no_child_that_is_being_born(nook):
+    for _ in range(scaled(150, 30)):
+        with session(nook, "sleep 1000") as s:  # the shell starts it at about that time
+            s.open()
+            s.say("kill", signal="TERM")
+            assert s.finish()["signal"] == "TERM"
+    wait_until(lambda: nook.descendants() == [], 10, "all ended by the one signal")
+
+
 @pytest.mark.parametrize(("message", "code"), [
     ({"type": "nothing"}, "bad_request"),
     ({"type": "stdin"}, "bad_request"),
