@@ -132,7 +132,11 @@ preset=release
 case ${1-} in
 --build)
     preset=${2:-release}
-    case $preset in release | static) build ;; *) build test ;; esac
+    case $preset in
+    static*) build static ;;
+    release) build ;;
+    *) build test ;;
+    esac
     echo "$root/build/$preset/nookd"
     exit 0
     ;;

@@ -2,13 +2,16 @@
 # Installs what is missing, and nothing else: Debian packages, a Python environment for the tests
 # in build/venv, the sources in build/deps. Output to standard error. Debian 12, root to install.
 #
-# usage: setup.sh [run] [test]    run: also the sandbox; test: also what the suites need
+# usage: setup.sh [run] [test] [static]
+#   run: also the sandbox; test: also what the suites need;
+#   static: what the static binary is built from, and alone, instead of the system's libraries
 set -eu
 cd "$(dirname "$0")/.."
 exec >&2
 
-build_packages="gcc libc6-dev make cmake ninja-build pkg-config python3 python3-venv
-    libuv1-dev libcjson-dev libseccomp-dev libarchive-dev"
+tool_packages="gcc libc6-dev make cmake ninja-build python3 python3-venv"
+library_packages="pkg-config libuv1-dev libcjson-dev libseccomp-dev libarchive-dev"
+static_packages="dpkg-dev patch xz-utils bzip2"
 run_packages="bubblewrap curl"
 test_packages="bubblewrap curl procps strace git libcmocka-dev clang libclang-rt-dev
     clang-format clang-tidy cppcheck less vim-tiny"
@@ -80,11 +83,13 @@ install_python() {
     cp tests/requirements.txt "$stamp"
 }
 
-packages=$build_packages
+packages=$tool_packages
+[ "$*" = static ] || packages="$packages $library_packages"
 for part in "$@"; do
     case $part in
     run) packages="$packages $run_packages" ;;
     test) packages="$packages $test_packages" ;;
+    static) packages="$packages $static_packages" ;;
     *)
         echo "setup: no part $part"
         exit 2
@@ -96,6 +101,7 @@ done
 install_packages $packages
 make_venv
 PYTHON=build/venv/bin/python sh container/deps.sh
+case " $* " in *" static "*) sh container/sources.sh ;; esac
 case " $* " in *" test "*)
     install_python
     install_languages

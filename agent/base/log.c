@@ -29,7 +29,9 @@ enum mode {
 /* Read by any thread, hence atomic. */
 static atomic_int threshold = NK_LOG_OFF;
 
-/* The log has one instance, like standard error. The queue is not touched until it is needed. */
+/* The log has one instance, like standard error. The queue is not touched until it is needed, and
+ * stands alone, since what begins as zeros takes no room in the file. */
+static char queue[QUEUE_MAX];
 static struct {
     int fd;
     enum mode mode;
@@ -37,7 +39,6 @@ static struct {
     size_t start, len; /* the queued bytes: queue[start], len of them */
     uint64_t dropped;
     uint64_t untold; /* of these, not yet in a line that went out */
-    char queue[QUEUE_MAX];
 } the_log = {.fd = -1};
 
 static int open_own(int fd, enum mode *out_mode)
@@ -108,7 +109,7 @@ static void drop_lines(uint64_t n)
 static void drop_queue(void)
 {
     for (size_t i = 0; i < the_log.len; i++) {
-        if (the_log.queue[the_log.start + i] == '\n')
+        if (queue[the_log.start + i] == '\n')
             drop_lines(1);
     }
     the_log.start = 0;
@@ -118,7 +119,7 @@ static void drop_queue(void)
 void nk_log_flush(void)
 {
     while (the_log.len > 0 && the_log.fd >= 0) {
-        ssize_t n = write_some(the_log.queue + the_log.start, the_log.len);
+        ssize_t n = write_some(queue + the_log.start, the_log.len);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -140,10 +141,10 @@ static bool enqueue(const char *line, size_t len)
     if (the_log.len + len > QUEUE_MAX)
         return false;
     if (the_log.start + the_log.len + len > QUEUE_MAX) {
-        memmove(the_log.queue, the_log.queue + the_log.start, the_log.len);
+        memmove(queue, queue + the_log.start, the_log.len);
         the_log.start = 0;
     }
-    memcpy(the_log.queue + the_log.start + the_log.len, line, len);
+    memcpy(queue + the_log.start + the_log.len, line, len);
     the_log.len += len;
     return true;
 }
