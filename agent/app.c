@@ -55,6 +55,7 @@ static void probe_work(struct nk_job *job)
 {
     struct probe_job *p = NK_CONTAINER_OF(job, struct probe_job, job);
 
+    nk_probe_groups(&p->kernel, p->without, &p->groups);
     nk_probe_slow(&p->kernel, p->without, &p->creds);
 }
 
@@ -64,10 +65,12 @@ static void probe_done(struct nk_job *job, bool canceled)
     struct nk_app *a = NK_CONTAINER_OF(p, struct nk_app, probe);
 
     a->probing = false;
+    a->groups = p->groups;
     if (canceled || a->api.ending) /* an end kills the trials too: they tell nothing */
         return;
     a->kernel = p->kernel;
     nk_registry_use_marks(a->registry, nk_has(&a->kernel, NK_MECH_MARK));
+    (void)nk_registry_use_groups(a->registry, &a->groups); /* without memory: without groups */
     notify_ready();
     nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
 }
@@ -387,6 +390,7 @@ int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, 
             close_services(a);
             (void)uv_run(&a->loop, UV_RUN_DEFAULT);
         }
+        nk_cgroups_close(&a->groups);
         nk_roots_free(a->roots);
         nk_jobs_free(a->jobs);
         nk_tickets_free(a->tickets);

@@ -11,6 +11,7 @@
 #include "app_loop.h"
 #include "base/job.h"
 #include "config.h"
+#include "process/cgroups.h"
 #include "process/confine.h"
 #include "process/heritage.h"
 #include "process/process.h"
@@ -21,6 +22,7 @@ struct probe_job {
     struct nk_kernel kernel; /* the pool thread's own copy */
     uint32_t without;
     struct nk_creds creds;
+    struct nk_cgroups groups; /* becomes the app's */
 };
 
 struct nk_app {
@@ -36,6 +38,7 @@ struct nk_app {
     struct nk_reaper *reaper;
     struct nk_spawner *spawner;
     struct nk_registry *registry;
+    struct nk_cgroups groups;
     struct nk_keys *keys;
     struct nk_lifetime *lifetime;
     struct nk_tickets *tickets;

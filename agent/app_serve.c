@@ -66,6 +66,7 @@ int nk_app_serve_fill(struct nk_app *a)
     api->loop = &a->loop;
     api->set = api_settings(a);
     api->jobs = a->jobs;
+    api->groups = &a->groups;
     api->processes = a->registry;
     api->keys = a->keys;
     api->tickets = a->tickets;

@@ -23,6 +23,7 @@
 #include "process/userdb.h"
 
 struct nk_archives;
+struct nk_cgroups;
 struct nk_jobs;
 struct nk_keys;
 struct nk_lifetime;
@@ -57,6 +58,7 @@ struct nk_api {
     struct nk_api_settings set;
     struct nk_server *server;
     struct nk_jobs *jobs;
+    struct nk_cgroups *groups; /* not open where there are none */
     struct nk_registry *processes;
     struct nk_keys *keys;
     struct nk_lifetime *lifetime;

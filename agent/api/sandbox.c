@@ -54,10 +54,12 @@ static void write_limit(struct nk_json_out *o, const char *key, uint64_t v)
         nk_json_out_null(o, key);
 }
 
-static void write_limits(struct nk_json_out *o, const struct nk_limits *limits)
+static void write_limits(struct nk_json_out *o, const struct nk_api *api)
 {
+    const struct nk_limits *limits = &api->set.limits;
+
     nk_json_out_open(o, "limits", '{');
-    write_limit(o, "memory", limits->memory);
+    write_limit(o, "memory", api->sandbox.memory ? api->sandbox.memory : limits->memory);
     write_limit(o, "processes", limits->nproc);
     write_limit(o, "fsize", limits->fsize);
     nk_json_out_null(o, "disk");
@@ -101,12 +103,12 @@ static void write_sandbox(struct nk_json_out *o, const struct nk_api *api)
     nk_json_out_time(o, "idle_at", nk_lifetime_idle_at(api->lifetime));
     write_json(o, "metadata", api->sandbox.metadata, "{}");
     write_json(o, "env", api->sandbox.env, "{}");
-    write_limits(o, &api->set.limits);
+    write_limits(o, api);
     write_network(o, &api->sandbox);
     write_counts(o, api);
 }
 
-static void reply_sandbox(struct nk_req *req, int status)
+void nk_sandbox_reply(struct nk_req *req, int status)
 {
     struct nk_buf body = {0};
     struct nk_json_out o = {.buf = &body};
@@ -120,15 +122,7 @@ static void reply_sandbox(struct nk_req *req, int status)
 int nk_api_sandbox_show(struct nk_req *req, struct nk_err *err)
 {
     (void)err;
-    reply_sandbox(req, 200);
-    return 0;
-}
-
-int nk_api_sandbox_patch(struct nk_req *req, struct nk_err *err)
-{
-    if (nk_sandbox_patch(nk_req_app(req), nk_req_json(req), err) < 0)
-        return -1;
-    reply_sandbox(req, 200);
+    nk_sandbox_reply(req, 200);
     return 0;
 }
 
@@ -138,7 +132,7 @@ int nk_api_sandbox_delete(struct nk_req *req, struct nk_err *err)
     struct nk_api *api = nk_req_app(req);
 
     (void)err;
-    reply_sandbox(req, 202);
+    nk_sandbox_reply(req, 202);
     api->on_end(api->on_end_ctx);
     return 0;
 }
@@ -150,7 +144,7 @@ int nk_api_sandbox_keepalive(struct nk_req *req, struct nk_err *err)
     if (nk_json_only(nk_req_json(req), NULL, 0, err) < 0)
         return -1;
     nk_lifetime_touch(api->lifetime);
-    reply_sandbox(req, 200);
+    nk_sandbox_reply(req, 200);
     return 0;
 }
 
@@ -177,7 +171,7 @@ static void on_paused(struct nk_pause *pause, int rc)
 
     nk_lifetime_set_paused(api->lifetime, nk_registry_is_paused(api->processes));
     if (rc == 0) {
-        reply_sandbox(call->req, 200);
+        nk_sandbox_reply(call->req, 200);
         return;
     }
     (void)nk_fail_sys(&err, -rc, "not every process could be reached");
@@ -202,7 +196,7 @@ static int pause_or_resume(struct nk_req *req, bool pause, struct nk_err *err)
     if (nk_json_only(nk_req_json(req), NULL, 0, err) < 0)
         return -1;
     if (nk_registry_is_paused(api->processes) == pause) {
-        reply_sandbox(req, 200);
+        nk_sandbox_reply(req, 200);
         return 0;
     }
     call = calloc(1, sizeof *call);

@@ -27,6 +27,7 @@ struct nk_sandbox {
     struct nk_arena env_memory_past; /* the one before: a start may still read from it */
     const char *const *env_option;   /* borrowed: the list of the options, under `env` */
     struct nk_limits limits_option;
+    uint64_t memory;      /* of all commands together, held by their control group; 0: none */
     bool network_outside; /* the deployer enforces it */
     struct nk_usage last; /* when the usage was asked before */
 };
@@ -34,6 +35,7 @@ struct nk_sandbox {
 /* `network`: the option's value, "all", "none" or a comma list. */
 int nk_sandbox_init(struct nk_sandbox *s, const struct nk_api *api, const char *network,
                     bool outside);
+void nk_sandbox_reply(struct nk_req *req, int status); /* the object, as it is now */
 void nk_sandbox_fini(struct nk_sandbox *s);
 
 #endif

@@ -18,7 +18,7 @@ struct text {
     char *json; /* owned; NULL: cleared */
 };
 
-struct patch {
+struct nk_sandbox_patch {
     bool ttl, idle, limits_given;
     uint64_t ttl_ms, idle_ms;
     struct text runtime, metadata, env, network;
@@ -27,13 +27,14 @@ struct patch {
     const char *const *env_list;
 };
 
-static void fini(struct patch *p)
+void nk_sandbox_patch_free(struct nk_sandbox_patch *p)
 {
     free(p->runtime.json);
     free(p->metadata.json);
     free(p->env.json);
     free(p->network.json);
     nk_arena_fini(&p->env_memory);
+    free(p);
 }
 
 static void write_value(struct nk_json_out *o, const char *key, const struct nk_json *v)
@@ -113,8 +114,8 @@ static int read_object(const struct nk_json *body, const char *key, struct text 
     return copy_value(v, key, &out->json, err);
 }
 
-static int read_env(const struct nk_api *api, const struct nk_json *body, struct patch *p,
-                    struct nk_err *err)
+static int read_env(const struct nk_api *api, const struct nk_json *body,
+                    struct nk_sandbox_patch *p, struct nk_err *err)
 {
     const struct nk_json *v = nk_json_get(body, "env");
 
@@ -138,8 +139,8 @@ static int read_limit(const struct nk_json *limits, const char *key, uint64_t fa
     return nk_json_read_u64(limits, key, 1, UINT64_MAX, out, err);
 }
 
-static int read_limits(const struct nk_api *api, const struct nk_json *body, struct patch *p,
-                       struct nk_err *err)
+static int read_limits(const struct nk_api *api, const struct nk_json *body,
+                       struct nk_sandbox_patch *p, struct nk_err *err)
 {
     static const char *const names[] = {"memory", "processes", "fsize", "disk"};
     const struct nk_json *v = nk_json_get(body, "limits");
@@ -147,6 +148,8 @@ static int read_limits(const struct nk_api *api, const struct nk_json *body, str
     const struct nk_json *disk;
 
     p->limits = api->set.limits;
+    if (api->sandbox.memory)
+        p->limits.memory = api->sandbox.memory;
     p->limits_given = v != NULL;
     if (!v)
         return 0;
@@ -216,7 +219,7 @@ static void replace(char **slot, struct text *t)
     t->json = NULL;
 }
 
-static void apply(struct nk_api *api, struct patch *p)
+void nk_sandbox_patch_apply(struct nk_api *api, struct nk_sandbox_patch *p)
 {
     struct nk_sandbox *s = &api->sandbox;
 
@@ -239,31 +242,40 @@ static void apply(struct nk_api *api, struct patch *p)
         nk_lifetime_set_idle(api->lifetime, p->idle_ms);
 }
 
-int nk_sandbox_patch(struct nk_api *api, const struct nk_json *body, struct nk_err *err)
+static int read_all(const struct nk_api *api, const struct nk_json *body,
+                    struct nk_sandbox_patch *p, struct nk_err *err)
 {
     static const char *const names[] = {"ttl_seconds", "idle_timeout", "runtime", "metadata",
                                         "env",         "limits",       "network"};
-    struct patch p = {0};
-    int rc = nk_json_only(body, names, NK_COUNT(names), err);
 
-    if (rc == 0)
-        rc = read_seconds(body, "ttl_seconds", &p.ttl, &p.ttl_ms, err);
-    if (rc == 0)
-        rc = read_seconds(body, "idle_timeout", &p.idle, &p.idle_ms, err);
-    if (rc == 0)
-        rc = read_runtime(api, nk_json_get(body, "runtime"), &p.runtime, err);
-    if (rc == 0)
-        rc = read_object(body, "metadata", &p.metadata, err);
-    if (rc == 0)
-        rc = read_env(api, body, &p, err);
-    if (rc == 0)
-        rc = read_limits(api, body, &p, err);
-    if (rc == 0)
-        rc = read_network(api, body, &p.network, err);
-    if (rc == 0)
-        apply(api, &p);
-    fini(&p);
-    return rc;
+    if (nk_json_only(body, names, NK_COUNT(names), err) < 0 ||
+        read_seconds(body, "ttl_seconds", &p->ttl, &p->ttl_ms, err) < 0 ||
+        read_seconds(body, "idle_timeout", &p->idle, &p->idle_ms, err) < 0 ||
+        read_runtime(api, nk_json_get(body, "runtime"), &p->runtime, err) < 0 ||
+        read_object(body, "metadata", &p->metadata, err) < 0 || read_env(api, body, p, err) < 0 ||
+        read_limits(api, body, p, err) < 0)
+        return -1;
+    return read_network(api, body, &p->network, err);
+}
+
+int nk_sandbox_patch_new(const struct nk_api *api, const struct nk_json *body,
+                         struct nk_sandbox_patch **out, struct nk_err *err)
+{
+    struct nk_sandbox_patch *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    if (read_all(api, body, p, err) < 0) {
+        nk_sandbox_patch_free(p);
+        return -1;
+    }
+    *out = p;
+    return 0;
+}
+
+struct nk_limits *nk_sandbox_patch_limits(struct nk_sandbox_patch *p)
+{
+    return p->limits_given ? &p->limits : NULL;
 }
 
 int nk_sandbox_token(struct nk_api *api, const struct nk_json *body, struct nk_err *err)

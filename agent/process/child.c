@@ -384,6 +384,8 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
     const struct nk_heritage *h = s->heritage;
     int rc;
 
+    for (unsigned i = 0; i < s->enter_count; i++)
+        (void)nk_child_call(SYS_write, s->enter[i], (long)"0", 1, 0); /* best effort */
     *step = NK_STEP_SETSID;
     rc = h ? nk_heritage_make_group(h, s->stdio[0]) : (int)nk_child_call(SYS_setsid, 0, 0, 0, 0);
     if (rc < 0)

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/job.h"
+#include "process/cgroups.h"
 #include "process/process.h"
 #include "process/reaper.h"
 #include "process/spawn.h"
@@ -49,9 +50,11 @@ struct nk_input {
 struct nk_tree_job {
     struct nk_job job;
     struct nk_tree tree;
-    struct nk_process *process; /* holds a reference */
-    struct nk_live *live;       /* NULL: allocated alone, frees itself */
-    int signo;                  /* KILL: until nothing is left */
+    struct nk_process *process;      /* holds a reference */
+    struct nk_live *live;            /* NULL: allocated alone, frees itself */
+    const struct nk_cgroups *groups; /* borrowed: outlives the registry; NULL: it has none */
+    bool thaw;                       /* its group is frozen, and must act */
+    int signo;                       /* KILL: until nothing is left; 0: only thawed */
 };
 
 struct nk_live {
@@ -117,14 +120,16 @@ void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 /* registry.c, trees.c */
 struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
                                      const char *name, struct nk_err *err); /* takes a slot */
-void nk_registry_failed(struct nk_process *p);  /* never started: gives the slot back, forgets */
-void nk_registry_started(struct nk_process *p); /* stops it at once in a paused sandbox */
+void nk_registry_failed(struct nk_process *p); /* never started: gives the slot back, forgets */
+void nk_registry_started(struct nk_process *p);
 void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
 void nk_registry_recount(struct nk_process *p); /* the memory of an ended record has changed */
 void nk_registry_count_read(struct nk_registry *r, size_t n);
+unsigned nk_registry_enter(const struct nk_registry *r, int out[NK_CGROUP_ENTER_MAX]);
 uv_loop_t *nk_registry_loop(const struct nk_registry *r);
 struct nk_spawner *nk_registry_spawner(const struct nk_registry *r);
 struct nk_reaper *nk_registry_reaper(const struct nk_registry *r);
-int nk_tree_job_start(struct nk_process *p, int signo); /* 0 or -ENOMEM */
+int nk_tree_job_start(struct nk_process *p, int signo);  /* 0 or -ENOMEM */
+bool nk_registry_is_frozen(const struct nk_registry *r); /* nobody acts on a signal but KILL */
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "process/cgroup_trees.h"
 #include "process/registry_private.h"
 
 #define FREEZE_MS 5000
@@ -40,10 +41,33 @@ static void stop_group(struct nk_registry *r, struct nk_process *p)
         (void)kill(-p->pid, r->pause_to ? SIGSTOP : SIGCONT);
 }
 
+/* Whether the kernel froze the groups; else they are as they were. */
+static bool freeze_groups(struct nk_registry *r)
+{
+    const struct nk_cgroups *groups = r->grouping.groups;
+    const struct nk_cgroup_range all = {r->marks.first, r->marks.count, NULL};
+
+    if (!groups)
+        return false;
+    r->pause_rc = nk_cgroup_trees_freeze(groups, &all, FREEZE_MS);
+    if (r->pause_rc == 0)
+        return true;
+    nk_cgroup_trees_thaw(groups, 0);
+    return false;
+}
+
 static void freeze_work(struct nk_job *job)
 {
     struct nk_registry *r = NK_CONTAINER_OF(job, struct nk_registry, pause_job);
 
+    r->pause_froze = r->pause_to && freeze_groups(r);
+    if (r->pause_froze)
+        return;
+    if (!r->pause_to && r->pause_groups) {
+        nk_cgroup_trees_thaw(r->grouping.groups, 0);
+        r->pause_rc = 0;
+        return;
+    }
     r->pause_rc =
         r->marks.count ? nk_tree_freeze(r->marks.first, r->marks.count, r->pause_to, FREEZE_MS) : 0;
 }
@@ -57,6 +81,10 @@ static void freeze_done(struct nk_job *job, bool canceled)
     r->jobs--;
     r->pause_busy = false;
     r->pause_asked = NULL;
+    if (r->pause_froze) {
+        r->pause_groups = true;
+        nk_grouping_all(r);
+    }
     if (r->closing) {
         nk_registry_release(r);
         return;
@@ -64,11 +92,39 @@ static void freeze_done(struct nk_job *job, bool canceled)
     if (!r->pause_to) {
         uv_update_time(r->cfg.loop);
         nk_registry_each_running(r, start_clocks);
-        r->paused = false;
+        r->paused = r->pause_groups = false;
     }
     if (asked)
         asked->done(asked, r->pause_rc);
     nk_ending_step(r);
+}
+
+static bool is_starting(const struct nk_registry *r)
+{
+    for (const struct nk_list *o = r->owners.next; o != &r->owners; o = o->next) {
+        const struct nk_list *head = &nk_list_entry(o, const struct nk_owner, link)->running;
+
+        for (const struct nk_list *n = head->next; n != head; n = n->next)
+            if (nk_list_entry(n, const struct nk_process, link)->state == NK_PROC_STARTING)
+                return true;
+    }
+    return false;
+}
+
+/* Nothing is started into a frozen group: whoever starts it would wait for it. */
+void nk_pause_step(struct nk_registry *r)
+{
+    if (!r->pause_waits || is_starting(r))
+        return;
+    r->pause_waits = false;
+    r->pause_job = (struct nk_job){.work = freeze_work, .done = freeze_done};
+    r->jobs++;
+    nk_job_submit(r->cfg.jobs, &r->pause_job);
+}
+
+bool nk_registry_is_frozen(const struct nk_registry *r)
+{
+    return r->pause_groups;
 }
 
 int nk_registry_pause(struct nk_registry *r, bool pause, struct nk_pause *p, struct nk_err *err)
@@ -83,10 +139,10 @@ int nk_registry_pause(struct nk_registry *r, bool pause, struct nk_pause *p, str
         uv_update_time(r->cfg.loop);
         nk_registry_each_running(r, stop_clocks);
     }
-    nk_registry_each_running(r, stop_group);
-    r->pause_job = (struct nk_job){.work = freeze_work, .done = freeze_done};
-    r->jobs++;
-    nk_job_submit(r->cfg.jobs, &r->pause_job);
+    if (!r->grouping.groups)
+        nk_registry_each_running(r, stop_group);
+    r->pause_waits = true;
+    nk_pause_step(r);
     return 0;
 }
 
@@ -105,8 +161,11 @@ void nk_registry_started(struct nk_process *p)
 {
     struct nk_registry *r = p->registry;
 
+    nk_grouping_started(p);
     if (!r->paused)
         return;
-    (void)kill(-p->pid, SIGSTOP);
+    if (!r->grouping.groups)
+        (void)kill(-p->pid, SIGSTOP);
     stop_clocks(r, p);
+    nk_pause_step(r);
 }

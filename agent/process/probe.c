@@ -12,6 +12,7 @@
 #include "base/creds.h"
 #include "base/err.h"
 #include "base/scope.h"
+#include "process/cgroups.h"
 #include "process/sockdiag.h"
 #include "process/trials.h"
 
@@ -182,12 +183,22 @@ static void conclude_kill_tree(struct nk_kernel *k)
     char reason[sizeof k->mech[0].reason];
 
     reason[0] = '\0';
-    if (!nk_has(k, NK_MECH_MARK) && !nk_has(k, NK_MECH_CGROUP))
-        (void)snprintf(reason, sizeof reason, "no mark and no control group: %.40s",
-                       k->mech[NK_MECH_MARK].reason);
+    if (!nk_has(k, NK_MECH_MARK))
+        (void)snprintf(reason, sizeof reason, "no mark: %.40s", k->mech[NK_MECH_MARK].reason);
     else if (!nk_has(k, NK_MECH_PROC))
         (void)snprintf(reason, sizeof reason, "no /proc");
     set_reason(k, NK_MECH_KILL_TREE, reason);
+}
+
+/* What they are for is found by its mark, which only root can give. */
+void nk_probe_groups(struct nk_kernel *k, uint32_t without, struct nk_cgroups *out)
+{
+    if (without & 1u << NK_MECH_CGROUP)
+        set_reason(k, NK_MECH_CGROUP, "disabled by --without");
+    else if (geteuid() != 0)
+        set_reason(k, NK_MECH_CGROUP, "not root");
+    else
+        set_result(k, NK_MECH_CGROUP, nk_cgroups_open(out));
 }
 
 void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds *as)
@@ -198,7 +209,6 @@ void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds 
     if (as->uid != 0)
         user = *as;
     set_trial(k, NK_MECH_SECCOMP, nk_trials_seccomp(), "a filter denies nothing");
-    set_trial(k, NK_MECH_CGROUP, nk_trials_cgroup(), "no control group v2");
     probe_ids(k, &user);
     probe_terminal(k);
     disable(k, without);

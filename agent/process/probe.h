@@ -53,6 +53,11 @@ void nk_probe_quick(struct nk_kernel *k, uint32_t without);
 struct nk_creds;
 void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds *as);
 
+/* Makes the control groups, if they can be made; what is open stays so. Blocking; before the slow
+ * part, which does not look at them again. */
+struct nk_cgroups;
+void nk_probe_groups(struct nk_kernel *k, uint32_t without, struct nk_cgroups *out);
+
 static inline bool nk_has(const struct nk_kernel *k, enum nk_mech m)
 {
     return k->mech[m].available;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "process/grouping.h"
 #include "process/live.h"
 #include "process/registry.h"
 #include "process/signals.h"
@@ -66,6 +67,8 @@ static void set_reason(struct nk_process *p)
         note_end(p, NK_REASON_KILLED); /* it died of what a client sent */
     if (!p->ended_by_us)
         p->reason = signaled ? NK_REASON_SIGNALED : NK_REASON_EXITED;
+    if (!p->ended_by_us && nk_process_exit_code(p) == 128 + SIGKILL && nk_grouping_oom(p))
+        p->reason = NK_REASON_OOM;
     p->timed_out = p->reason == NK_REASON_TIMEOUT;
 }
 
@@ -250,8 +253,11 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree)
     if (p->state != NK_PROC_RUNNING || p->reaped)
         return;
     (void)kill(tree ? -p->pid : p->pid, signo);
-    if (signo == SIGTERM || signo == SIGHUP)
-        (void)kill(tree ? -p->pid : p->pid, SIGCONT);
+    if (signo != SIGTERM && signo != SIGHUP)
+        return;
+    (void)kill(tree ? -p->pid : p->pid, SIGCONT);
+    if (nk_registry_is_frozen(p->registry))
+        (void)nk_tree_job_start(p, 0);
 }
 
 int nk_process_signal_foreground(struct nk_process *p, int signo)

@@ -21,7 +21,8 @@ static int init_handles(struct nk_registry *r)
     (void)uv_timer_init(r->cfg.loop, &r->end_timer);
     r->scan_timer.data = r;
     r->end_timer.data = r;
-    r->open_handles = 2;
+    nk_grouping_open(r);
+    r->open_handles = 3;
     return 0;
 }
 
@@ -61,6 +62,7 @@ void nk_registry_release(struct nk_registry *r)
     if (!r->closing || r->open_handles > 0 || r->jobs > 0)
         return;
     nk_marks_fini(&r->marks);
+    nk_grouping_free(&r->grouping);
     free(r->scan_alive);
     free(r);
 }
@@ -134,6 +136,7 @@ void nk_registry_close(struct nk_registry **slot)
     r->closing = true;
     uv_close((uv_handle_t *)&r->scan_timer, on_closed);
     uv_close((uv_handle_t *)&r->end_timer, on_closed);
+    uv_close((uv_handle_t *)&r->grouping.timer, on_closed);
 }
 
 void nk_registry_use_marks(struct nk_registry *r, bool use)
@@ -143,6 +146,11 @@ void nk_registry_use_marks(struct nk_registry *r, bool use)
     nk_marks_fini(&r->marks);
     free(r->scan_alive);
     r->scan_alive = NULL;
+}
+
+int nk_registry_use_groups(struct nk_registry *r, const struct nk_cgroups *groups)
+{
+    return nk_grouping_use(r, groups);
 }
 
 gid_t nk_registry_take_mark(struct nk_registry *r)
@@ -259,6 +267,7 @@ void nk_registry_failed(struct nk_process *p)
     nk_marks_give(&r->marks, p->mark);
     p->mark = 0;
     unlist(p);
+    nk_pause_step(r);
     nk_ending_step(r);
 }
 
@@ -446,6 +455,11 @@ size_t nk_registry_size(struct nk_registry *r, struct nk_owner *owner)
 const struct nk_registry_stats *nk_registry_stats(const struct nk_registry *r)
 {
     return &r->stats;
+}
+
+unsigned nk_registry_enter(const struct nk_registry *r, int out[NK_CGROUP_ENTER_MAX])
+{
+    return nk_cgroups_enter(r->grouping.groups, out);
 }
 
 uv_loop_t *nk_registry_loop(const struct nk_registry *r)

@@ -17,6 +17,7 @@
 #include "process/process.h"
 
 struct nk_jobs;
+struct nk_cgroups;
 struct nk_kernel;
 struct nk_reaper;
 struct nk_spawner;
@@ -60,6 +61,8 @@ void nk_registry_close(struct nk_registry **slot);
 
 /* The self-test is over: whether marks show in /proc. Before any command is started. */
 void nk_registry_use_marks(struct nk_registry *r, bool use);
+/* After that; also where none could be made. `groups` outlives the registry. 0 or -ENOMEM. */
+int nk_registry_use_groups(struct nk_registry *r, const struct nk_cgroups *groups);
 
 /* A mark for a tree that is no command of the registry's, for as long as the registry lives; 0: there
  * is none. */

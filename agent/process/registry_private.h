@@ -4,6 +4,7 @@
 #ifndef NK_PROCESS_REGISTRY_PRIVATE_H
 #define NK_PROCESS_REGISTRY_PRIVATE_H
 
+#include "process/grouping.h"
 #include "process/live.h"
 #include "process/marks.h"
 #include "process/registry.h"
@@ -37,6 +38,10 @@ struct nk_registry {
     struct nk_pause *pause_asked; /* borrowed: whom to tell; NULL: nobody any more */
     int pause_rc;
     bool pause_busy, pause_to;
+    bool pause_waits;  /* for starts that are under way */
+    bool pause_froze;  /* what the job did */
+    bool pause_groups; /* the control groups are frozen, nobody was sent STOP */
+    struct nk_grouping grouping;
 
     unsigned jobs; /* tree jobs and scans under way */
     bool ending, killing, ended_told;
@@ -55,6 +60,9 @@ void nk_trees_suspect(struct nk_registry *r, struct nk_process *p);
 void nk_trees_look(struct nk_registry *r, bool soon);
 void nk_trees_clear(struct nk_registry *r, struct nk_process *p);
 void nk_trees_on_pass(void *registry);
+
+/* pause.c */
+void nk_pause_step(struct nk_registry *r); /* a start is through */
 
 /* ending.c */
 typedef void (*nk_each_fn)(struct nk_registry *r, struct nk_process *p);

@@ -69,6 +69,8 @@ struct nk_spawn {
     int stdio[3];      /* owned: become 0, 1, 2 in the child; closed here after the start */
     bool tty;          /* stdio[0] is a terminal: make it the controlling one */
     int oom_score_adj; /* raised to it; never lowered */
+    int enter[3];      /* borrowed: files of control groups that the child puts itself into */
+    unsigned enter_count;
     /* PROGRAM: its signals, descriptors and terminal are those of nookd's own start, its process
      * group is its own and its session ours. NULL: a command. */
     const struct nk_heritage *heritage;

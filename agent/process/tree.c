@@ -355,6 +355,27 @@ static bool in_range(gid_t gid, void *ctx)
     return true;
 }
 
+int nk_tree_each(gid_t first, unsigned count, nk_tree_fn fn, void *ctx)
+{
+    DIR *dir = opendir("/proc");
+    char status[STATUS_MAX];
+    const char *name;
+
+    if (!dir)
+        return -errno;
+    while ((name = next_pid(dir))) {
+        struct range r = {first, count, 0};
+        pid_t pid = (pid_t)strtol(name, NULL, 10);
+
+        if (pid == getpid() || read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0)
+            continue;
+        if (!is_dead(status) && each_group(status, in_range, &r))
+            fn(dirfd(dir), pid, r.found, ctx);
+    }
+    (void)closedir(dir);
+    return 0;
+}
+
 struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, unsigned count)
 {
     struct range r = {first, count, 0};

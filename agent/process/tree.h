@@ -32,6 +32,10 @@ int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive);
  * row find nothing to stop; CONT to all, once. 0, -ETIMEDOUT or -errno. */
 int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_ms);
 
+/* One pass over the live processes that carry one of the marks. `proc` is a descriptor of /proc. */
+typedef void (*nk_tree_fn)(int proc, pid_t pid, gid_t mark, void *ctx);
+int nk_tree_each(gid_t first, unsigned count, nk_tree_fn fn, void *ctx);
+
 /* To which tree one process belongs. `proc` is a descriptor of /proc. */
 struct nk_tree_holder {
     bool known; /* false: it is gone */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "process/cgroup_trees.h"
 #include "process/probe.h"
 #include "process/registry_private.h"
 
@@ -38,6 +39,7 @@ void nk_trees_clear(struct nk_registry *r, struct nk_process *p)
         nk_output_gone(p->live); /* not every kernel ends a terminal that nobody has open */
     p->tree = false;
     nk_list_remove(&p->suspect);
+    nk_grouping_gone(r, p->mark);
     nk_marks_give(&r->marks, p->mark);
     p->mark = 0;
     nk_process_unref(p);
@@ -217,6 +219,10 @@ static void kill_work(struct nk_job *job)
 {
     struct nk_tree_job *t = NK_CONTAINER_OF(job, struct nk_tree_job, job);
 
+    if (t->groups && t->signo == SIGKILL)
+        nk_cgroup_trees_kill(t->groups, t->tree.mark);
+    if (t->thaw)
+        nk_cgroup_trees_thaw(t->groups, t->tree.mark);
     if (t->signo == SIGKILL) {
         (void)nk_tree_kill(&t->tree, NK_KILL_MS);
         return;
@@ -265,8 +271,10 @@ int nk_tree_job_start(struct nk_process *p, int signo)
         .tree = {p->mark, p->pid, nk_has(r->cfg.kernel, NK_MECH_PIDFD)},
         .process = p,
         .live = embedded ? l : NULL,
+        .groups = nk_grouping_of(p),
         .signo = signo,
     };
+    t->thaw = t->groups && r->pause_groups;
     if (embedded) {
         l->kill_busy = true;
         l->open_handles++;

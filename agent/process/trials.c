@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +16,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -266,43 +264,4 @@ int nk_trials_terminal_eof(void)
     if (n < 0)
         return -errno;
     return n == 0 ? 0 : NK_TRIAL_WRONG;
-}
-
-/* Our own group in the unified hierarchy: the line "0::PATH". */
-static int own_group(char *path, size_t size)
-{
-    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    nk_auto_fd int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    struct statfs fs;
-    char text[4096];
-    const char *line;
-    ssize_t n;
-
-    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n < 0)
-        return -errno;
-    text[n] = '\0';
-    line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (!line)
-        return NK_TRIAL_WRONG;
-    line = strchr(line, '/');
-    for (size_t i = 0; line && i < NK_COUNT(roots); i++) {
-        if (statfs(roots[i], &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
-            continue;
-        (void)snprintf(path, size, "%s%.*s", roots[i], (int)strcspn(line, "\n"), line);
-        return 0;
-    }
-    return NK_TRIAL_WRONG;
-}
-
-/* Whether a group below ours could be made and ended. None is: making and removing one takes 8 ms. */
-int nk_trials_cgroup(void)
-{
-    char group[4096], file[4200];
-    int rc = own_group(group, sizeof group);
-
-    if (rc != 0)
-        return rc;
-    (void)snprintf(file, sizeof file, "%s/cgroup.procs", group);
-    return access(group, W_OK) < 0 || access(file, W_OK) < 0 ? -errno : 0;
 }

@@ -13,7 +13,6 @@
 #define NK_TRIAL_WRONG 1
 
 int nk_trials_seccomp(void);
-int nk_trials_cgroup(void); /* WRONG: there is no unified hierarchy */
 int nk_trials_mark(void);
 int nk_trials_terminal(void);
 int nk_trials_terminal_signals(void);

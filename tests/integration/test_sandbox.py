@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from groups import is_frozen
 from nook import status_field
 from test_processes import listed, pids_in, show, start
 from wire import output_of, wait_until
@@ -167,8 +168,7 @@ def test_pause_stops_everything_and_resume_goes_on_exactly(nook):
     deep = pids_in(nook.workspace / "pid", 1)[0]
     wait_until(lambda: show(nook, p["id"])["log_end"] > 20)
     assert nook.post("/v1/sandbox/pause").json()["status"] == "paused"
-    assert status_field(p["pid"], "State")[0] == "T"
-    assert status_field(deep, "State")[0] == "T"
+    assert is_frozen(p["pid"]) and is_frozen(deep)
     stood = show(nook, p["id"])["log_end"]
     refused = nook.post("/v1/exec", {"command": "true"})
     assert (refused.status, refused.code) == (409, "paused")

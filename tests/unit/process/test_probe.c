@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/creds.h"
+#include "process/cgroups.h"
 #include "process/probe.h"
 
 #define ALL ((1u << NK_MECH_COUNT) - 1)
@@ -44,11 +45,15 @@ static void the_quick_part_leaves_the_rest_untested(void **state)
 
 static void the_slow_part_completes_it(void **state)
 {
+    struct nk_cgroups groups = {.name = ""};
     struct nk_kernel k;
 
     (void)state;
     nk_probe_quick(&k, 0);
+    nk_probe_groups(&k, 0, &groups);
     nk_probe_slow(&k, 0, &user);
+    assert_int_equal(nk_has(&k, NK_MECH_CGROUP), nk_cgroups_are_open(&groups));
+    nk_cgroups_close(&groups);
     assert_sane(&k);
     assert_true(k.complete);
     for (int m = 0; m < NK_MECH_COUNT; m++)
