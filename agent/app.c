@@ -28,6 +28,7 @@
 #include "process/mounts.h"
 #include "process/reaper.h"
 #include "process/registry.h"
+#include "tenant/tenants.h"
 
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
 #define NICE (-5)
@@ -57,6 +58,8 @@ static void probe_work(struct nk_job *job)
 
     nk_probe_groups(&p->kernel, p->without, &p->groups);
     nk_probe_slow(&p->kernel, p->without, &p->creds);
+    if (p->tenants)
+        nk_tenants_try(p->tenants, &p->kernel);
 }
 
 static void probe_done(struct nk_job *job, bool canceled)
@@ -71,6 +74,8 @@ static void probe_done(struct nk_job *job, bool canceled)
     a->kernel = p->kernel;
     nk_registry_use_marks(a->registry, nk_has(&a->kernel, NK_MECH_MARK));
     (void)nk_registry_use_groups(a->registry, &a->groups); /* without memory: without groups */
+    if (a->tenants)
+        nk_tenants_begin(a->tenants);
     notify_ready();
     nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
 }
@@ -80,6 +85,7 @@ static void start_probe(struct nk_app *a)
     a->probing = true;
     a->probe = (struct probe_job){.job = {.work = probe_work, .done = probe_done},
                                   .kernel = a->kernel,
+                                  .tenants = a->tenants,
                                   .without = a->cfg->without,
                                   .creds = a->user.creds};
     nk_job_submit(a->jobs, &a->probe.job);
@@ -120,6 +126,7 @@ static void close_handles(struct nk_app *a)
 static void close_services(struct nk_app *a)
 {
     nk_server_close(&a->server);
+    nk_tenants_stop(a->tenants);
     nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);
     a->api.lifetime = NULL;
@@ -134,8 +141,12 @@ static void close_services(struct nk_app *a)
 
 static void sweep_work(struct nk_job *job)
 {
-    (void)job;
-    nk_program_sweep();
+    const struct nk_app *a = NK_CONTAINER_OF(job, struct nk_app, sweep);
+
+    if (a->program && !a->cfg->main_exit_leave)
+        nk_program_sweep();
+    if (a->tenants)
+        nk_tenants_kill(a->tenants);
 }
 
 static void sweep_done(struct nk_job *job, bool canceled)
@@ -152,7 +163,7 @@ static void on_drained(void *ctx)
     if (a->sweeping)
         return;
     (void)uv_timer_stop(&a->drain);
-    if (!a->program || a->cfg->main_exit_leave) {
+    if (!a->tenants && (!a->program || a->cfg->main_exit_leave)) {
         close_services(a);
         return;
     }
@@ -295,7 +306,8 @@ static int prepare(struct nk_app *a, struct nk_err *err)
         nk_app_setup_user(cfg, &a->user, err) < 0 ||
         nk_app_setup_program_user(cfg, &a->user, &a->program_user, err) < 0 ||
         nk_app_setup_roots(cfg, &a->user, err) < 0 ||
-        nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0)
+        nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0 ||
+        nk_app_tenants_check(a, err) < 0)
         return -1;
     if (strcmp(cfg->seccomp, "off") != 0 && nk_confine_compile(&a->filter, err) < 0)
         return -1;
@@ -333,7 +345,7 @@ static int start(struct nk_app *a, struct nk_err *err)
         rc = open_processes(a);
     if (rc < 0)
         return nk_fail_sys(err, -rc, "cannot start");
-    if (nk_app_serve_roots(a, err) < 0)
+    if (nk_app_serve_roots(a, err) < 0 || nk_app_tenants_open(a, err) < 0)
         return -1;
     rc = nk_app_serve_fill(a);
     if (rc == 0)
@@ -391,6 +403,7 @@ int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, 
             (void)uv_run(&a->loop, UV_RUN_DEFAULT);
         }
         nk_cgroups_close(&a->groups);
+        nk_app_tenants_close(a);
         nk_roots_free(a->roots);
         nk_jobs_free(a->jobs);
         nk_tickets_free(a->tickets);

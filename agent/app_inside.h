@@ -19,7 +19,8 @@
 
 struct probe_job {
     struct nk_job job;
-    struct nk_kernel kernel; /* the pool thread's own copy */
+    struct nk_tenants *tenants; /* borrowed; NULL: none are asked for */
+    struct nk_kernel kernel;    /* the pool thread's own copy */
     uint32_t without;
     struct nk_creds creds;
     struct nk_cgroups groups; /* becomes the app's */
@@ -43,6 +44,8 @@ struct nk_app {
     struct nk_lifetime *lifetime;
     struct nk_tickets *tickets;
     struct nk_archives *archives;
+    struct nk_tenants *tenants; /* NULL: identities are off */
+    const char **shared_dirs;   /* owned; the strings are borrowed */
     struct nk_roots *roots;
     struct nk_runtimes *runtimes;
     struct nk_versions *versions;
@@ -86,6 +89,11 @@ int nk_app_serve_roots(struct nk_app *a, struct nk_err *err);
 int nk_app_serve_fill(struct nk_app *a); /* 0 or -errno */
 int nk_app_serve_open(struct nk_app *a); /* 0 or -errno */
 int nk_app_serve_listen(struct nk_app *a, struct nk_err *err);
+
+/* app_tenants.c: the identities; without --identities all of it does nothing. */
+int nk_app_tenants_check(const struct nk_app *a, struct nk_err *err);
+int nk_app_tenants_open(struct nk_app *a, struct nk_err *err);
+void nk_app_tenants_close(struct nk_app *a);
 
 /* app_code.c: the languages. */
 int nk_app_code_load(struct nk_app *a, struct nk_err *err);

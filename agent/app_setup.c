@@ -156,8 +156,6 @@ void nk_app_setup_free_env(char **env)
 
 int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err)
 {
-    if (cfg->identities)
-        return nk_fail(err, NK_NOT_SUPPORTED, "--identities is not supported yet");
     if (cfg->network && strcmp(cfg->network, "all") != 0 && !cfg->network_outside)
         return nk_fail(err, NK_NOT_SUPPORTED, "--network %s cannot be enforced here", cfg->network);
     if (strcmp(cfg->seccomp, "default") != 0 && strcmp(cfg->seccomp, "off") != 0)

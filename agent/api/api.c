@@ -23,13 +23,13 @@ static int on_gate(struct nk_req *req, struct nk_err *err)
     struct nk_api *api = nk_req_app(req);
     const struct nk_route *route = nk_req_route(req);
 
-    if (nk_gate_check(req, err) < 0)
-        return -1;
-    if (route && route->touches) {
+    int gate = nk_gate_check(req, err);
+
+    if (gate >= 0 && route && route->touches) {
         nk_req_set_counted(req);
         nk_lifetime_hold(api->lifetime);
     }
-    return 0;
+    return gate;
 }
 
 static void on_finished(struct nk_req *req, int status, bool gone)

@@ -31,6 +31,7 @@ struct nk_reaper;
 struct nk_registry;
 struct nk_roots;
 struct nk_spawner;
+struct nk_tenants;
 struct nk_tickets;
 struct nk_api;
 
@@ -64,6 +65,7 @@ struct nk_api {
     struct nk_lifetime *lifetime;
     struct nk_sandbox sandbox; /* owned */
     struct nk_tickets *tickets;
+    struct nk_tenants *tenants; /* NULL: identities are off */
     struct nk_archives *archives;
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;

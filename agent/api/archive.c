@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/handlers.h"
 #include "api/problem.h"
+#include "api/whose.h"
 #include "api/wire.h"
 #include "base/arena.h"
 #include "files/archives.h"
@@ -28,7 +29,8 @@ static int begin(struct transfer *t, const struct nk_tar_order *order,
 
     if (!api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
-    return nk_archive_open(api->archives, order, &api->user->creds, events, &t->archive, err);
+    return nk_archive_open(api->archives, order, &nk_whose_of(t->req).user->creds, events,
+                           &t->archive, err);
 }
 
 static void on_close(struct nk_req *req, void *ctx, bool gone)
@@ -52,10 +54,13 @@ static struct transfer *new_transfer(struct nk_req *req, struct nk_err *err)
     return t;
 }
 
-static void fill_places(struct nk_tar_order *order, const struct nk_api *api)
+static void fill_places(struct nk_tar_order *order, const struct nk_req *req)
 {
-    order->writable = api->set.writable;
-    order->readable = api->set.readable;
+    const struct nk_api *api = nk_req_app(req);
+    const struct nk_whose whose = nk_whose_of(req);
+
+    order->writable = whose.writable;
+    order->readable = whose.readable;
     order->openat2 = nk_has(api->kernel, NK_MECH_OPENAT2);
 }
 
@@ -158,7 +163,7 @@ static int start_packing(struct transfer *t, struct nk_err *err)
         .ready = on_found, .more = on_bytes, .over = on_packed, .ctx = t};
     struct nk_tar_order order = {.pack = true, .base = nk_req_query(t->req, "base")};
 
-    fill_places(&order, nk_req_app(t->req));
+    fill_places(&order, t->req);
     if (read_paths(t->req, &order.paths, err) < 0 || read_format(t, &order.format, err) < 0 ||
         read_links(t->req, &order.skip_links, err) < 0)
         return -1;
@@ -284,7 +289,7 @@ static int start_unpacking(struct transfer *t, struct nk_err *err)
         return nk_fail(err, NK_BAD_REQUEST, "path is missing");
     if (nk_req_query_bool(t->req, "strict", &order.strict, err) < 0)
         return -1;
-    fill_places(&order, nk_req_app(t->req));
+    fill_places(&order, t->req);
     return begin(t, &order, &events, err);
 }
 

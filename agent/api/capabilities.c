@@ -50,11 +50,12 @@ static void write_isolation(struct nk_json_out *o, const struct nk_kernel *kerne
     nk_json_out_close(o, '}');
 }
 
-static void write_features(struct nk_json_out *o)
+static void write_features(struct nk_json_out *o, const struct nk_api *api)
 {
-    static const char *const names[] = {"identities", "network", "pause", "contexts"};
+    static const char *const names[] = {"network", "pause", "contexts"};
 
     nk_json_out_open(o, "features", '{');
+    nk_json_out_bool(o, "identities", api->tenants && nk_has(api->kernel, NK_MECH_IDENTITIES));
     for (size_t i = 0; i < NK_COUNT(names); i++)
         nk_json_out_bool(o, names[i], false);
     nk_json_out_close(o, '}');
@@ -113,7 +114,7 @@ static void on_surveyed(struct nk_survey *s, void *ctx)
     write_languages(&o, s, api->runs.runtimes);
     write_tools(&o, s);
     write_isolation(&o, api->kernel);
-    write_features(&o);
+    write_features(&o, api);
     nk_json_out_close(&o, '}');
     nk_wire_reply(req, 200, &body);
 }

@@ -148,6 +148,25 @@ const char *const *nk_env_as(const char *const *envp, const char *const *base,
     return list;
 }
 
+const char *const *nk_env_home(const char *const *base, const struct nk_user *user, const char *tmp,
+                               struct nk_arena *arena)
+{
+    static const char *const keys[] = {"HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"};
+    const char *const values[] = {user->home, user->name, user->name, user->shell, tmp};
+    size_t given = count_strings(base);
+    size_t count = given;
+    const char **list = nk_arena_alloc(arena, (count + NK_COUNT(keys) + 1) * sizeof *list);
+
+    if (!list)
+        return NULL;
+    if (given)
+        memcpy(list, base, given * sizeof *list);
+    for (size_t k = 0; k < NK_COUNT(keys); k++)
+        if (put(list, &count, given, join(arena, keys[k], values[k]), keys[k]) < 0)
+            return NULL;
+    return list;
+}
+
 const char *const *nk_env_on_terminal(const char *const *envp, struct nk_arena *arena)
 {
     static const struct {

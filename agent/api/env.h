@@ -25,6 +25,11 @@ int nk_env_build(const char *const *base, const struct nk_json *env, struct nk_a
 const char *const *nk_env_as(const char *const *envp, const char *const *base,
                              const struct nk_user *user, struct nk_arena *arena);
 
+/* `base` for an identity: its home, names and shell, and a folder of its own for what is temporary.
+ * NULL: no memory. */
+const char *const *nk_env_home(const char *const *base, const struct nk_user *user, const char *tmp,
+                               struct nk_arena *arena);
+
 /* What programs on a terminal look for, where it is not set: TERM, COLORTERM, LANG. NULL: no
  * memory. */
 const char *const *nk_env_on_terminal(const char *const *envp, struct nk_arena *arena);

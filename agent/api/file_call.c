@@ -4,15 +4,17 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/whose.h"
 #include "base/json.h"
 #include "http/request.h"
 
 struct nk_file_scope nk_file_call_scope(const struct nk_req *req)
 {
     const struct nk_api *api = nk_req_app(req);
+    const struct nk_whose whose = nk_whose_of(req);
 
     return (struct nk_file_scope){
-        .jobs = api->jobs, .roots = api->roots, .as = api->files_as, .share = nk_req_identity(req)};
+        .jobs = api->jobs, .roots = whose.roots, .as = whose.files_as, .share = whose.owner};
 }
 
 int nk_file_call_path(const struct nk_req *req, const char *name, const char *fallback,

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "http/reply.h"
 #include "http/request.h"
+#include "tenant/state.h"
 
 static void answer_entry(struct nk_req *req, struct nk_op *op)
 {
@@ -69,6 +70,8 @@ int nk_api_workspace_delete(struct nk_req *req, struct nk_err *err)
         nk_file_call_free(call);
         return -1;
     }
+    if (nk_req_identity(req))
+        call->op.keep = nk_state_folders;
     nk_file_call_start(call, nk_op_empty, answer_empty);
     return 0;
 }

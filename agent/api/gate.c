@@ -5,23 +5,12 @@
 #include <strings.h>
 
 #include "api/api.h"
+#include "api/identify.h"
 #include "api/tickets.h"
 #include "http/reply.h"
 #include "http/request.h"
 
-#define TEXT_MAX 256 /* an identity value */
-#define KEY_MAX 128  /* an Idempotency-Key */
-
-static bool is_visible(const char *s, size_t max)
-{
-    size_t len = 0;
-
-    for (; s[len]; len++) {
-        if ((unsigned char)s[len] < 0x21 || (unsigned char)s[len] > 0x7e || len >= max)
-            return false;
-    }
-    return len > 0;
-}
+#define KEY_MAX 128 /* an Idempotency-Key */
 
 static bool is_listed(const char *const *list, const char *text)
 {
@@ -61,19 +50,23 @@ static int check_token(const struct nk_req *req, const struct nk_api *api, struc
     return 0;
 }
 
+static const char *ticket_of(const struct nk_req *req)
+{
+    const struct nk_route *route = nk_req_route(req);
+
+    return route && route->auth == NK_AUTH_WS_TICKET ? nk_req_query(req, "token") : NULL;
+}
+
 /* One that is given is judged, wherever the request comes from: it says for whom it is. */
 static int check_access(struct nk_req *req, const struct nk_api *api, struct nk_err *err)
 {
-    const struct nk_route *route = nk_req_route(req);
-    const char *ticket = NULL;
+    const char *ticket = ticket_of(req);
     void *identity;
 
-    if (route && route->auth == NK_AUTH_WS_TICKET)
-        ticket = nk_req_query(req, "token");
     if (!ticket)
         return check_token(req, api, err);
     if (nk_tickets_take(api->tickets, ticket, &identity) < 0)
-        return nk_fail(err, NK_UNAUTHORIZED, "this token was used, is too old, or never was one");
+        return nk_identify_refuse_ticket(err);
     nk_req_set_identity(req, identity);
     return 0;
 }
@@ -153,41 +146,6 @@ static int check_place(struct nk_req *req, const struct nk_api *api, const char 
     return 0;
 }
 
-static int check_identity_header(const struct nk_req *req, const char *name, struct nk_err *err)
-{
-    const char *value = nk_req_header(req, name);
-
-    if (!value)
-        return 0;
-    if (nk_req_header_count(req, name) != 1)
-        return nk_fail(err, NK_BAD_IDENTITY, "%s is repeated", name);
-    if (!is_visible(value, TEXT_MAX))
-        return nk_fail(err, NK_BAD_IDENTITY, "%s must be 1 to %d visible ASCII characters", name,
-                       TEXT_MAX);
-    return 0;
-}
-
-static int check_identity(const struct nk_req *req, struct nk_err *err)
-{
-    static const char *const names[] = {"X-Runbox-Identity", "X-Runbox-Namespace",
-                                        "X-Runbox-Principal"};
-    bool given[3];
-
-    for (int i = 0; i < 3; i++) {
-        if (check_identity_header(req, names[i], err) < 0)
-            return -1;
-        given[i] = nk_req_header(req, names[i]) != NULL;
-    }
-    if (given[0] && (given[1] || given[2]))
-        return nk_fail(err, NK_BAD_IDENTITY, "an identity has one form, not both");
-    if (given[1] != given[2])
-        return nk_fail(err, NK_BAD_IDENTITY, "%s needs %s", names[given[1] ? 1 : 2],
-                       names[given[1] ? 2 : 1]);
-    if (given[0] || given[1])
-        return nk_fail(err, NK_NOT_SUPPORTED, "identities are not supported");
-    return 0;
-}
-
 static int check_key(const struct nk_req *req, struct nk_err *err)
 {
     const char *key = nk_req_header(req, "Idempotency-Key");
@@ -196,13 +154,13 @@ static int check_key(const struct nk_req *req, struct nk_err *err)
         return 0;
     if (nk_req_header_count(req, "Idempotency-Key") != 1)
         return nk_fail(err, NK_BAD_REQUEST, "Idempotency-Key is repeated");
-    if (is_visible(key, KEY_MAX))
+    if (nk_identify_is_visible(key, KEY_MAX))
         return 0;
     return nk_fail(err, NK_BAD_REQUEST, "Idempotency-Key must be 1 to %d visible ASCII characters",
                    KEY_MAX);
 }
 
-static int check_row(const struct nk_req *req, const struct nk_api *api, struct nk_err *err)
+static int check_row(struct nk_req *req, const struct nk_api *api, struct nk_err *err)
 {
     const struct nk_route *route = nk_req_route(req);
 
@@ -210,11 +168,9 @@ static int check_row(const struct nk_req *req, const struct nk_api *api, struct 
         return 0;
     if (api->ending && !route->while_ending)
         return nk_fail(err, NK_SHUTTING_DOWN, "the sandbox is ending");
-    if (route->ident != NK_IDENT_NONE && check_identity(req, err) < 0)
-        return -1;
     if (route->keyed && check_key(req, err) < 0)
         return -1;
-    return 0;
+    return route->ident != NK_IDENT_NONE ? nk_identify(req, ticket_of(req) != NULL, err) : 0;
 }
 
 static void answer_preflight(struct nk_req *req)

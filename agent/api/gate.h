@@ -13,7 +13,7 @@
 
 struct nk_req;
 
-/* The server's `gate` hook. 0, or -1 with what is wrong. OPTIONS from an allowed origin is answered
+/* The server's `gate` hook. 0, -1 with what is wrong, or NK_GATE_LATER. OPTIONS from an allowed origin is answered
  * here. */
 int nk_gate_check(struct nk_req *req, struct nk_err *err);
 

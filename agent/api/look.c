@@ -13,7 +13,7 @@ static void find_ports(struct nk_job *job)
     look->ports = calloc(NK_PORTS_MAX, sizeof *look->ports);
     if (!look->ports)
         return;
-    found = nk_ports_find(nk_has(look->api->kernel, NK_MECH_SOCK_DIAG), look->api->user->creds.uid,
+    found = nk_ports_find(nk_has(look->api->kernel, NK_MECH_SOCK_DIAG), look->user->creds.uid,
                           look->mark_first, look->mark_count, look->ports, NK_PORTS_MAX);
     look->count = found > 0 ? (size_t)found : 0;
 }
@@ -33,7 +33,7 @@ static void find_later(struct nk_look *look)
     look->busy = true;
     look->job = (struct nk_job){.work = find_ports, .done = on_found};
     if (geteuid() == 0)
-        look->job.as = &look->api->user->creds;
+        look->job.as = &look->user->creds;
     nk_job_submit(look->api->jobs, &look->job);
 }
 
@@ -47,9 +47,10 @@ static void on_settled(struct nk_settle *settle)
         look->done(look);
 }
 
-void nk_look_start(struct nk_look *look, struct nk_api *api, bool trees)
+void nk_look_start(struct nk_look *look, struct nk_api *api, const struct nk_user *user, bool trees)
 {
     look->api = api;
+    look->user = user;
     look->settle.fn = on_settled;
     nk_registry_marks(api->processes, &look->mark_first, &look->mark_count);
     if (trees)

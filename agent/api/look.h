@@ -17,6 +17,7 @@
 #include "process/registry.h"
 
 struct nk_api;
+struct nk_user;
 
 #define NK_LOOK_PORTS 64 /* of one process */
 
@@ -24,7 +25,8 @@ struct nk_look {
     void (*done)(struct nk_look *look);
     /* Once the trees are known: whether ports are of interest (something may listen). */
     bool (*wanted)(const struct nk_look *look);
-    struct nk_api *api; /* borrowed: outlives every request */
+    struct nk_api *api;         /* borrowed: outlives every request */
+    const struct nk_user *user; /* borrowed: likewise; whose processes they are */
     struct nk_settle settle;
     struct nk_job job;
     struct nk_port *ports; /* owned */
@@ -36,7 +38,8 @@ struct nk_look {
 };
 
 /* `trees`: of what has ended is asked; what runs needs no look at trees. */
-void nk_look_start(struct nk_look *look, struct nk_api *api, bool trees);
+void nk_look_start(struct nk_look *look, struct nk_api *api, const struct nk_user *user,
+                   bool trees);
 /* The ports of one process, at most NK_LOOK_PORTS. How many. */
 size_t nk_look_ports(const struct nk_look *look, const struct nk_process *p, uint16_t *out);
 /* The request is over. True: the struct may be freed now; false: `done` will be called for that. */

@@ -6,6 +6,7 @@
 #include "api/handlers.h"
 #include "api/look.h"
 #include "api/read.h"
+#include "api/whose.h"
 #include "api/wire.h"
 #include "base/json.h"
 #include "http/reply.h"
@@ -102,7 +103,8 @@ static void look(struct view *v)
     v->looking = true;
     if (v->timer_open)
         (void)uv_timer_stop(&v->wait);
-    nk_look_start(&v->look, nk_req_app(v->req), !p || p->state == NK_PROC_EXITED);
+    nk_look_start(&v->look, nk_req_app(v->req), nk_whose_of(v->req).user,
+                  !p || p->state == NK_PROC_EXITED);
 }
 
 static void on_event(struct nk_watcher *w, enum nk_proc_event ev, const struct nk_err *err)

@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "api/env.h"
+#include "api/whose.h"
 #include "base/json.h"
 #include "code/run.h"
 #include "http/request.h"
@@ -65,9 +66,8 @@ static int find_runtime(const struct nk_starter *l, const struct nk_runtime **ou
 static int start_run(struct nk_starter *l, struct nk_err *err)
 {
     struct nk_run_request ask = {.cmd = &l->ask.cmd, .code = l->ask.code, .args = l->ask.args};
-    struct nk_run_config cfg = l->api->runs;
+    const struct nk_run_config cfg = nk_whose_runs(l->api, l->owner);
 
-    cfg.share = l->owner;
     if (find_runtime(l, &ask.runtime, err) < 0 || nk_run_new(&cfg, &ask, &l->run, err) < 0)
         return -1;
     nk_run_prepare(l->run, on_prepared, l);
@@ -156,7 +156,7 @@ static int begin(struct nk_starter *l, struct nk_err *err)
         nk_job_submit(l->api->jobs, &l->job);
         return 0;
     }
-    rc = run(l, l->api->user, err);
+    rc = run(l, nk_whose_of(l->req).user, err);
     nk_exec_request_fini(&l->ask);
     return rc;
 }
@@ -175,7 +175,10 @@ static void on_ready(struct nk_key_use *use, struct nk_process *p, const struct 
 
 static int start_first(struct nk_starter *l, const struct nk_json *object, struct nk_err *err)
 {
-    if (nk_exec_request_read(object, l->kind, &l->api->set, nk_req_arena(l->req), &l->ask, err) < 0)
+    struct nk_api_settings set;
+
+    if (nk_whose_settings(l->req, &set, err) < 0 ||
+        nk_exec_request_read(object, l->kind, &set, nk_req_arena(l->req), &l->ask, err) < 0)
         return -1;
     if (l->feeds && (l->ask.cmd.stdin_given || l->ask.cmd.stdin_open)) {
         nk_exec_request_fini(&l->ask);

@@ -28,7 +28,8 @@ struct nk_op {
     mode_t mode;
     bool recursive;
     bool overwrite;
-    char temp[NK_TEMP_MAX]; /* for copy and move: made by the caller, on the loop */
+    const char *const *keep; /* borrowed, NULL-ended, or NULL: folders that emptying leaves */
+    char temp[NK_TEMP_MAX];  /* for copy and move: made by the caller, on the loop */
     /* the result */
     struct nk_entry entry; /* of all but remove and empty */
     int fd;                /* owned: of nk_op_open; -1: taken, or none */
@@ -56,7 +57,7 @@ int nk_op_open(struct nk_task *t);  /* a regular file, for reading */
 int nk_op_mkdir(struct nk_task *t); /* content with a folder that is there */
 int nk_op_chmod(struct nk_task *t);
 int nk_op_remove(struct nk_task *t);
-int nk_op_empty(struct nk_task *t); /* all that is in `path`, a folder */
+int nk_op_empty(struct nk_task *t); /* all that is in `path`, a folder; those of `keep` stay */
 int nk_op_copy(struct nk_task *t);
 int nk_op_move(struct nk_task *t);
 int nk_op_copy_undo(struct nk_task *t); /* the `undo` of copy and move */

@@ -1,6 +1,7 @@
 /* Removing a file, a link, a folder with or without content; and emptying a folder. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/scope.h"
@@ -26,9 +27,19 @@ static bool is_settled_later(int sys)
     return sys == ENOENT || sys == EISDIR || sys == ENOTDIR || sys == ENOTEMPTY || sys == EEXIST;
 }
 
+static bool is_kept(const struct nk_op *op, const char *path)
+{
+    for (const char *const *name = op->keep; name && *name; name++)
+        if (strcmp(*name, path) == 0)
+            return true;
+    return false;
+}
+
 static int inner(struct nk_op *op, const struct nk_walk_entry *e)
 {
     if (!e->leaving && S_ISDIR(e->st.st_mode))
+        return 0;
+    if (e->leaving && is_kept(op, e->path))
         return 0;
     if (unlinkat(e->dir, e->name, e->leaving ? AT_REMOVEDIR : 0) == 0 || is_settled_later(errno))
         return 0;
@@ -103,13 +114,27 @@ int nk_op_remove(struct nk_task *t)
     return remove_place(op);
 }
 
+/* What was no folder by that name is gone now. */
+static int make_kept(struct nk_op *op)
+{
+    for (const char *const *name = op->keep; name && *name; name++) {
+        int rc = nk_place_mkdir(op->place.dir, *name, 0700);
+
+        if (rc < 0 && rc != -EEXIST)
+            return nk_place_fail_in(&op->place, *name, -rc, &op->task.err);
+    }
+    return 0;
+}
+
 int nk_op_empty(struct nk_task *t)
 {
     struct nk_op *op = nk_op_of(t);
     int rc;
 
-    if (op->tree)
-        return nk_op_remove_go(op);
+    if (op->tree) {
+        rc = nk_op_remove_go(op);
+        return rc == 0 ? make_kept(op) : rc;
+    }
     if (nk_path_resolve(op->roots, op->path, op->path_len, NK_PATH_WRITE, &op->place, &t->err) < 0)
         return -1;
     rc = nk_op_remove_begin(op, op->place.dir, op->place.name);

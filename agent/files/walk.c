@@ -268,6 +268,12 @@ static int descend(struct nk_walk *t, const char *name, struct nk_walk_entry *ou
         t->cursor = NULL;
         return fd == -ENOENT ? 0 : fd;
     }
+    if (t->options.enters &&
+        (fstat(fd, &out->st) < 0 || !t->options.enters(&out->st, t->depth, t->options.ctx))) {
+        nk_close_fd(&fd);
+        t->cursor = NULL;
+        return 0;
+    }
     if (t->held > HELD_MAX) {
         t->held -= inner(t)->names.count;
         nk_names_drop(&inner(t)->names);

@@ -24,6 +24,9 @@ struct nk_walk_options {
     bool tolerant;     /* a folder that may not be read counts as empty */
     bool force;        /* a folder of our own that may not be read or changed is made so */
     const char *after; /* borrowed for _new: begin behind this path; NULL: at the beginning */
+    /* Whether a folder is entered that is `depth` levels below the top; NULL: all are. */
+    bool (*enters)(const struct stat *st, size_t depth, void *ctx);
+    void *ctx; /* borrowed */
 };
 
 struct nk_walk_entry { /* borrowed until the next call */

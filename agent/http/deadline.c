@@ -35,7 +35,7 @@ static enum nk_wait wait_of_request(const struct nk_req *req, const struct nk_ht
         *out_ms = wait_for_request(req->conn, limits->header_ms);
         return NK_WAIT_HEAD;
     }
-    if (!req->body_over && !req->paused && !req->upgrade)
+    if (!req->body_over && !req->paused && !req->held && !req->upgrade)
         body = wait_for_body(req, limits);
     if (req->out.blocked)
         write = after(req->out.progress_ms, limits->write_stall_ms);

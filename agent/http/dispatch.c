@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "http/body.h"
+#include "http/conn.h"
 #include "http/inside.h"
 #include "http/ws_accept.h"
 
@@ -78,21 +79,22 @@ static int check_expectation(const struct nk_req *req, struct nk_err *err)
                    expect);
 }
 
-static int judge(struct nk_req *req, struct nk_err *err)
+/* `ask`: the gate has yet to judge. */
+static int judge(struct nk_req *req, bool ask, struct nk_err *err)
 {
     struct nk_err row_err = {0};
     struct nk_err query_err = {0};
     int query = 0;
+    int found, gate;
 
     if (check_reserved(req, err) < 0)
         return -1;
-    int found = find_row(req, &query_err, &query, &row_err);
-
+    found = find_row(req, &query_err, &query, &row_err);
     req->started = true;
-    if (hooks_of(req)->gate(req, err) < 0)
-        return -1;
-    if (req->replied)
-        return 0;
+    gate = ask ? hooks_of(req)->gate(req, err) : 0;
+    req->held = gate == NK_GATE_LATER;
+    if (gate != 0 || req->replied)
+        return gate;
     if (found < 0 || query < 0) {
         *err = found < 0 ? row_err : query_err;
         return -1;
@@ -110,11 +112,22 @@ void nk_dispatch_continue(struct nk_req *req)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    if (!req->expects || req->replied || req->paused)
+    if (!req->expects || req->replied || req->paused || req->held)
         return;
     req->expects = false;
     if (req->conn->in.len == 0)
         nk_buf_add(&req->out.head, line, sizeof line - 1);
+}
+
+static void go_on(struct nk_req *req, int judged, const struct nk_err *err)
+{
+    if (judged < 0) {
+        nk_req_fail(req, err);
+        return;
+    }
+    if (!req->replied && !req->collecting && !req->held)
+        run_handler(req);
+    nk_dispatch_continue(req);
 }
 
 void nk_dispatch_head(struct nk_req *req)
@@ -125,13 +138,20 @@ void nk_dispatch_head(struct nk_req *req)
     req->expects = req->head->has_body && expectation(req);
     req->body_started_ms = uv_now(req->conn->server->loop);
     req->conn->server->stats.requests++;
-    if (judge(req, &err) < 0) {
-        nk_req_fail(req, &err);
+    go_on(req, judge(req, true, &err), &err);
+}
+
+void nk_dispatch_admit(struct nk_req *req, const struct nk_err *refused)
+{
+    struct nk_err err = refused ? *refused : (struct nk_err){0};
+    uint64_t now = uv_now(req->conn->server->loop);
+
+    if (!req->held)
         return;
-    }
-    if (!req->replied && !req->collecting)
-        run_handler(req);
-    nk_dispatch_continue(req);
+    req->held = false;
+    req->body_started_ms = now;
+    go_on(req, refused ? -1 : judge(req, false, &err), &err);
+    nk_conn_touch(req->conn);
 }
 
 static int take_data(struct nk_req *req, const uint8_t *data, size_t len, struct nk_err *err)

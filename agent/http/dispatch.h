@@ -11,9 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct nk_err;
 struct nk_req;
 
 void nk_dispatch_head(struct nk_req *req);
+/* The gate has judged late (nk_req_admit). */
+void nk_dispatch_admit(struct nk_req *req, const struct nk_err *refused);
 void nk_dispatch_data(struct nk_req *req, const uint8_t *data, size_t len);
 void nk_dispatch_end(struct nk_req *req);
 /* Says 100 Continue where the client waits for it and the body is wanted now. */

@@ -102,6 +102,7 @@ struct nk_req {
     bool lent;    /* the sink reads the socket; paused as well */
     bool dry;     /* it got nothing: read ourselves */
     bool started; /* gate and handlers may have kept it: on_close is owed */
+    bool held;    /* the gate has not judged yet: nothing of the body is read */
     bool handled; /* the handler has run */
     bool replied;
     bool in_problem;

@@ -13,7 +13,7 @@ bool nk_intake_wants(const struct nk_conn *c)
         return false;
     if (!req || c->lingering)
         return true;
-    if (req->paused || req->fatal)
+    if (req->paused || req->held || req->fatal)
         return false;
     return req->upgrade || !req->body_over;
 }
@@ -81,6 +81,8 @@ enum nk_intake nk_intake_step(struct nk_conn *c)
 
     if (!req)
         return begin(c);
+    if (req->held && !req->replied)
+        return NK_INTAKE_NONE;
     if (req->paused || req->finished)
         return req->finished && !req->body_over ? parse(c) : NK_INTAKE_NONE;
     if (req->upgrade)

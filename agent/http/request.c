@@ -241,6 +241,11 @@ void nk_req_on_half_close(struct nk_req *req, void (*fn)(struct nk_req *req, voi
     nk_conn_touch(req->conn);
 }
 
+void nk_req_admit(struct nk_req *req, const struct nk_err *refused)
+{
+    nk_dispatch_admit(req, refused);
+}
+
 void nk_req_fail(struct nk_req *req, const struct nk_err *err)
 {
     if (req->replied)

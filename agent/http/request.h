@@ -78,6 +78,10 @@ void *nk_req_identity(const struct nk_req *req);
 typedef void (*nk_req_close_fn)(struct nk_req *req, void *ctx, bool gone);
 void nk_req_on_close(struct nk_req *req, nk_req_close_fn fn, void *ctx);
 
+/* After NK_GATE_LATER: it goes on, or is refused. Until then nk_req_on_close tells of a client that
+ * left; a handler may take that over. */
+void nk_req_admit(struct nk_req *req, const struct nk_err *refused /* NULL: it goes on */);
+
 /* An error that comes up after the handler returned, before anything was sent. */
 void nk_req_fail(struct nk_req *req, const struct nk_err *err);
 

@@ -37,6 +37,7 @@ static const char *const names[NK_MECH_COUNT] = {
     [NK_MECH_KILL_TREE] = "kill_tree",
     [NK_MECH_PEER_CREDS] = "peer_creds",
     [NK_MECH_PROC] = "proc",
+    [NK_MECH_IDENTITIES] = "identities",
 };
 
 const char *nk_probe_name(enum nk_mech m)
@@ -135,6 +136,7 @@ void nk_probe_quick(struct nk_kernel *k, uint32_t without)
     k->complete = false;
     for (int m = 0; m < NK_MECH_COUNT; m++)
         set_reason(k, (enum nk_mech)m, "not tested yet");
+    set_reason(k, NK_MECH_IDENTITIES, "not asked for: --identities");
     set_result(k, NK_MECH_OPENAT2, try_openat2());
     set_result(k, NK_MECH_CLOSE_RANGE, try_close_range());
     set_result(k, NK_MECH_PIDFD, try_pidfd());
@@ -215,4 +217,18 @@ void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds 
     conclude_kill_tree(k);
     disable(k, without);
     k->complete = true;
+}
+
+void nk_probe_set(struct nk_kernel *k, enum nk_mech m, const char *reason)
+{
+    set_reason(k, m, reason);
+}
+
+int nk_probe_user(const struct nk_creds *as)
+{
+    int rc = nk_trials_uid_drop(as);
+
+    if (rc == 0)
+        rc = nk_trials_thread_ids(as);
+    return rc == NK_TRIAL_WRONG ? -EPERM : rc;
 }

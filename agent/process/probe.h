@@ -29,7 +29,8 @@ enum nk_mech {
     NK_MECH_MARK,             /* a supplementary group shows in /proc */
     NK_MECH_KILL_TREE,        /* what a tree can be killed by is there */
     NK_MECH_PEER_CREDS,
-    NK_MECH_PROC, /* /proc is mounted */
+    NK_MECH_PROC,       /* /proc is mounted */
+    NK_MECH_IDENTITIES, /* users can be kept apart; said by who starts them (nk_probe_set) */
     NK_MECH_COUNT,
 };
 
@@ -57,6 +58,10 @@ void nk_probe_slow(struct nk_kernel *k, uint32_t without, const struct nk_creds 
  * part, which does not look at them again. */
 struct nk_cgroups;
 void nk_probe_groups(struct nk_kernel *k, uint32_t without, struct nk_cgroups *out);
+/* What a higher room found out; an empty reason: available. */
+void nk_probe_set(struct nk_kernel *k, enum nk_mech m, const char *reason);
+/* Blocking, a few ms: whether a child and a thread can become this user. 0 or -errno. */
+int nk_probe_user(const struct nk_creds *as);
 
 static inline bool nk_has(const struct nk_kernel *k, enum nk_mech m)
 {

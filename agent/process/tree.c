@@ -78,18 +78,52 @@ static bool each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), voi
     return false;
 }
 
-static bool same_gid(gid_t gid, void *ctx)
+struct range {
+    gid_t first;
+    unsigned count;
+    gid_t found;
+};
+
+static bool in_range(gid_t gid, void *ctx)
 {
-    return gid == *(const gid_t *)ctx;
+    struct range *r = ctx;
+
+    if (gid < r->first || gid - r->first >= r->count)
+        return false;
+    r->found = gid;
+    return true;
 }
 
-static bool carries(int proc, const char *pid, gid_t mark)
+/* Real, effective, saved and of the file system. False: it is not told. */
+static bool read_uids(const char *status, unsigned out[4])
 {
+    const char *at = field(status, "\nUid:");
+
+    return at && sscanf(at, "%u %u %u %u", &out[0], &out[1], &out[2], &out[3]) == 4;
+}
+
+static bool is_one_of(const char *status, const struct nk_uid_set *set)
+{
+    unsigned uids[4];
+
+    if (!read_uids(status, uids))
+        return false;
+    for (int i = 0; i < 4; i++)
+        if (nk_uid_set_has(set, uids[i]))
+            return true;
+    return false;
+}
+
+static bool belongs(int proc, const char *pid, const struct nk_tree *t)
+{
+    struct range marks = {t->mark, t->marks > 0 ? t->marks : 1, 0};
     char status[STATUS_MAX];
 
     if (read_proc(proc, pid, "status", status, sizeof status) <= 0 || is_dead(status))
         return false;
-    return each_group(status, same_gid, &mark);
+    if (t->uids && is_one_of(status, t->uids))
+        return true;
+    return t->mark && each_group(status, in_range, &marks);
 }
 
 static bool is_pid(const char *name)
@@ -165,11 +199,11 @@ static bool signal_marked(const struct nk_tree *t, int proc, const char *name, s
     nk_auto_fd int pidfd = -1;
     pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-    if (pid == getpid() || is_left_out(t, pid) || !carries(proc, name, t->mark))
+    if (pid == getpid() || is_left_out(t, pid) || !belongs(proc, name, t))
         return false;
     if (t->pidfd && told->signo != 0) {
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (pidfd >= 0 && !carries(proc, name, t->mark))
+        if (pidfd >= 0 && !belongs(proc, name, t))
             return false;
     }
     tell(told, pidfd, pid);
@@ -282,7 +316,7 @@ int nk_tree_signal(const struct nk_tree *t, int signo)
 
     if (!dir)
         return -errno;
-    found = t->mark ? signal_by_mark(t, dir, &told) : signal_by_session(t, dir, &told);
+    found = t->mark || t->uids ? signal_by_mark(t, dir, &told) : signal_by_session(t, dir, &told);
     (void)closedir(dir);
     return found;
 }
@@ -339,22 +373,6 @@ int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive)
     return 0;
 }
 
-struct range {
-    gid_t first;
-    unsigned count;
-    gid_t found;
-};
-
-static bool in_range(gid_t gid, void *ctx)
-{
-    struct range *r = ctx;
-
-    if (gid < r->first || gid - r->first >= r->count)
-        return false;
-    r->found = gid;
-    return true;
-}
-
 int nk_tree_each(gid_t first, unsigned count, nk_tree_fn fn, void *ctx)
 {
     DIR *dir = opendir("/proc");
@@ -386,6 +404,29 @@ struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, 
         return (struct nk_tree_holder){0};
     (void)each_group(status, in_range, &r);
     return (struct nk_tree_holder){true, r.found, e.session};
+}
+
+int nk_tree_users(uid_t first, unsigned count, uint8_t *alive)
+{
+    DIR *dir = opendir("/proc");
+    const char *name;
+    char status[STATUS_MAX];
+
+    if (!dir)
+        return -errno;
+    memset(alive, 0, count);
+    while ((name = next_pid(dir))) {
+        unsigned uids[4];
+
+        if (read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0 || is_dead(status) ||
+            !read_uids(status, uids))
+            continue;
+        for (int i = 0; i < 4; i++)
+            if (uids[i] >= first && uids[i] - first < count)
+                alive[uids[i] - first] = 1;
+    }
+    (void)closedir(dir);
+    return 0;
 }
 
 /* Stopped, or sure to be: a parent that waits for its vfork child, which was stopped before its exec,

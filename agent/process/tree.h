@@ -1,6 +1,6 @@
 /*
  * All processes of a command, found in /proc: by its mark, or (where there are no marks) by its
- * session and descendants.
+ * session and descendants. Also all processes of a set of users, or of a range of marks.
  *
  * Blocking: called in jobs only. Owns nothing. With pidfd a signal reaches exactly the process that
  * was looked at; without, the number is looked at right before.
@@ -12,11 +12,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Which of `count` uids from `first` on: a byte each. */
+struct nk_uid_set {
+    uid_t first;
+    unsigned count;
+    const uint8_t *member; /* borrowed */
+};
+
+static inline bool nk_uid_set_has(const struct nk_uid_set *s, uid_t uid)
+{
+    return uid >= s->first && uid - s->first < s->count && s->member[uid - s->first];
+}
+
 struct nk_tree {
-    gid_t mark;   /* 0: go by `leader` */
-    pid_t leader; /* of the session */
-    bool pidfd;   /* nk_has(kernel, NK_MECH_PIDFD) */
-    pid_t but;    /* members of this process group are left out; 0: nobody is */
+    gid_t mark;     /* 0: go by `leader` */
+    pid_t leader;   /* of the session */
+    bool pidfd;     /* nk_has(kernel, NK_MECH_PIDFD) */
+    pid_t but;      /* members of this process group are left out; 0: nobody is */
+    unsigned marks; /* that many from `mark` on; 0: one */
+    const struct nk_uid_set
+        *uids; /* borrowed: whoever is one of them, too; NULL: by the mark only */
 };
 
 /* One pass. How many live (not zombie) processes were found and signalled, or -errno. 0 looks only. */
@@ -27,6 +42,9 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms);
 
 /* Which of the marks first … first + count - 1 somebody carries: one pass, a byte each in `alive`. */
 int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive);
+
+/* Who of these somebody runs as: one pass, a byte each in `alive`. */
+int nk_tree_users(uid_t first, unsigned count, uint8_t *alive);
 
 /* STOP to whatever carries one of the marks and is not stopped yet, pass after pass, until two in a
  * row find nothing to stop; CONT to all, once. 0, -ETIMEDOUT or -errno. */

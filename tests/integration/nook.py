@@ -6,6 +6,7 @@ NOOK_SCALE       how large loads are (0.1 under sanitizers)
 NOOK_PATIENCE    how many times longer deadlines are
 """
 
+import copy
 import itertools
 import os
 import re
@@ -98,6 +99,13 @@ def own_marks():
     return range(first, first + 5000)
 
 
+def own_uids():
+    """Uids for identities, likewise."""
+    slot = (os.getpid() * 64 + next(_daemons) % 64) % 500_000
+    first = 2_000_000_000 + slot * 1000
+    return range(first, first + 1000)
+
+
 class Nook:
     """One running daemon.
 
@@ -105,7 +113,7 @@ class Nook:
     """
 
     def __init__(self, *args, tcp=False, socket=True, user=None, program=None, env=None, pid1=False,
-                 token=True, binary=BINARY):
+                 token=True, binary=BINARY, identities=False, wrap=()):
         self.root = Path(tempfile.mkdtemp(prefix="nook-"))
         self.root.chmod(0o755)
         self.binary = Path(binary)
@@ -122,10 +130,12 @@ class Nook:
         self.port = free_port() if tcp else None
         self.user = user if user is not None else (USER if IS_ROOT else os.getuid())
         self.marks = own_marks()
+        self.uids = own_uids() if identities is True else identities
+        self.named = []  # headers that say for which identity requests are
         self.expect_exit = 0
         self.pid1 = pid1
         self._make_folders()
-        self.argv = self._arguments(args, program, token, user)
+        self.argv = [*wrap, *self._arguments(args, program, token, user)]
         self.env = self._environment(env)
         self.start()
 
@@ -150,6 +160,8 @@ class Nook:
         if IS_ROOT:
             out += ["--user", f"{self.user}:{self.user}"]
             out += ["--mark-gids", f"{self.marks[0]}-{self.marks[-1]}"]
+        if self.uids:
+            out += ["--identities", "--uid-range", f"{self.uids[0]}-{self.uids[-1]}"]
         if self.port:
             out += ["--listen", f"127.0.0.1:{self.port}"]
         out += shlex.split(os.environ.get("NOOK_SERVE_ARGS", ""))
@@ -200,13 +212,21 @@ class Nook:
 
     # what it is asked
 
+    def tenant(self, token=None, pair=None):
+        """The same daemon, asked for an identity: a token, or namespace and principal."""
+        view = copy.copy(self)
+        view.named = [("X-Runbox-Identity", token)] if token is not None else \
+            [("X-Runbox-Namespace", pair[0]), ("X-Runbox-Principal", pair[1])]
+        return view
+
     def connect(self, tcp=None, auth=True, wait=30):
         """A connection; over TCP with the bearer token in every request unless auth is False."""
         if tcp is None:
             tcp = self.socket is None
         if not tcp:
-            return wire.connect_unix(self.socket, wait=wait)
+            return wire.connect_unix(self.socket, headers=self.named, wait=wait)
         headers = [("Authorization", f"Bearer {self.token}")] if auth else []
+        headers += self.named
         return wire.connect_tcp(self.port, headers=headers, wait=wait)
 
     def request(self, method, target, tcp=None, auth=True, wait=30, **kw):

@@ -186,7 +186,7 @@ class Connection:
         return b"".join(parts)
 
     def send_request(self, method, target, json=None, body=None, headers=(), chunked=False):
-        """`headers` with a value of None leave a standard one out."""
+        """`headers` with a value of None leave a standard one out; a list is one line for each."""
         head = {"Host": self.host}
         head.update(self.common)
         if json is not None:
@@ -199,7 +199,8 @@ class Connection:
         elif body is not None or method in ("POST", "PUT", "PATCH"):
             head["Content-Length"] = str(len(body or b""))
         head.update(dict(headers))
-        lines = [f"{k}: {v}\r\n" for k, v in head.items() if v is not None]
+        lines = [f"{k}: {v}\r\n" for k, values in head.items() if values is not None
+                 for v in (values if isinstance(values, list) else [values])]
         data = f"{method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode("latin-1")
         if chunked:
             parts = [body] if isinstance(body, bytes) else body

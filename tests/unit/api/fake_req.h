@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/arena.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "http/router.h"
@@ -28,6 +29,11 @@ struct nk_req {
     struct fake_header headers[8];
     const char *token; /* of the query */
     void *identity;
+    struct nk_arena arena;
+    nk_req_close_fn close_fn;
+    void *close_ctx;
+    bool admitted; /* after the gate had put it off */
+    enum nk_code refused;
     int status; /* of the answer; 0: none yet */
     char body[4096];
     struct {
@@ -89,6 +95,28 @@ const char *nk_req_query(const struct nk_req *req, const char *name)
 void nk_req_set_identity(struct nk_req *req, void *identity)
 {
     req->identity = identity;
+}
+
+void *nk_req_identity(const struct nk_req *req)
+{
+    return req->identity;
+}
+
+struct nk_arena *nk_req_arena(struct nk_req *req)
+{
+    return &req->arena;
+}
+
+void nk_req_on_close(struct nk_req *req, nk_req_close_fn fn, void *ctx)
+{
+    req->close_fn = fn;
+    req->close_ctx = ctx;
+}
+
+void nk_req_admit(struct nk_req *req, const struct nk_err *refused)
+{
+    req->admitted = true;
+    req->refused = refused ? refused->code : NK_OK;
 }
 
 void nk_reply_header(struct nk_req *req, const char *name, const char *value)
