@@ -76,6 +76,7 @@ static void probe_done(struct nk_job *job, bool canceled)
     (void)nk_registry_use_groups(a->registry, &a->groups); /* without memory: without groups */
     if (a->tenants)
         nk_tenants_begin(a->tenants);
+    nk_app_code_start(a);
     notify_ready();
     nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
 }
@@ -125,6 +126,7 @@ static void close_handles(struct nk_app *a)
 /* Services let go in the reverse order of their start; the loop ends when their handles are closed. */
 static void close_services(struct nk_app *a)
 {
+    nk_run_sweep_stop(&a->leftovers);
     nk_server_close(&a->server);
     nk_tenants_stop(a->tenants);
     nk_versions_close(&a->versions);

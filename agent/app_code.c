@@ -71,6 +71,12 @@ int nk_app_code_fill(struct nk_app *a)
     return api->sandbox.runtime ? 0 : -ENOMEM;
 }
 
+void nk_app_code_start(struct nk_app *a)
+{
+    nk_run_sweep_start(&a->leftovers, a->jobs, a->temp_dirs,
+                       geteuid() == 0 ? &a->user.creds : NULL);
+}
+
 void nk_app_code_free(struct nk_app *a)
 {
     nk_runtimes_free(a->runtimes);

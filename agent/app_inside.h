@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "app_loop.h"
 #include "base/job.h"
+#include "code/run_sweep.h"
 #include "config.h"
 #include "process/cgroups.h"
 #include "process/confine.h"
@@ -50,6 +51,7 @@ struct nk_app {
     struct nk_runtimes *runtimes;
     struct nk_versions *versions;
     const char **temp_dirs; /* owned; the strings are borrowed */
+    struct nk_run_sweep leftovers;
     struct nk_server *server;
     struct nk_api api;
     struct probe_job probe;
@@ -97,8 +99,9 @@ void nk_app_tenants_close(struct nk_app *a);
 
 /* app_code.c: the languages. */
 int nk_app_code_load(struct nk_app *a, struct nk_err *err);
-int nk_app_code_open(struct nk_app *a); /* 0 or -errno */
-int nk_app_code_fill(struct nk_app *a); /* 0 or -errno */
+int nk_app_code_open(struct nk_app *a);   /* 0 or -errno */
+int nk_app_code_fill(struct nk_app *a);   /* 0 or -errno */
+void nk_app_code_start(struct nk_app *a); /* the self-test is over */
 void nk_app_code_free(struct nk_app *a);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "files/place.h"
 #include "files/walk.h"
 
+#define PREFIX ".nook-run-"
 #define ROUNDS_MAX 5 /* when others put files into what is being removed */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -24,7 +26,7 @@ void nk_run_folder_init(struct nk_run_folder *f)
     char id[NK_ID_MAX];
 
     nk_id_new(id);
-    (void)snprintf(f->name, sizeof f->name, ".nook-run-%s", id);
+    (void)snprintf(f->name, sizeof f->name, PREFIX "%s", id);
     f->dir = -1;
 }
 
@@ -67,7 +69,10 @@ static int make_in(struct nk_run_folder *f, const char *top)
         return rc;
     }
     f->dir = openat(parent, f->name, DIR_FLAGS);
-    return f->dir < 0 ? -errno : 0;
+    if (f->dir < 0)
+        return -errno;
+    (void)flock(f->dir, LOCK_SH | LOCK_NB);
+    return 0;
 }
 
 int nk_run_folder_make(struct nk_run_folder *f, const char *const *tops, struct nk_err *err)
@@ -129,11 +134,6 @@ void nk_run_folder_link(struct nk_run_folder *f, const char *cwd)
         count += symlinkat(target, f->dir, e->d_name) == 0;
     }
     (void)closedir(dir);
-}
-
-void nk_run_folder_filled(struct nk_run_folder *f)
-{
-    nk_close_fd(&f->dir);
 }
 
 static int open_again(const struct nk_run_folder *f, int parent)
@@ -227,7 +227,7 @@ int nk_run_folder_clear(struct nk_run_folder *f, uint64_t until_ns)
     nk_auto_fd int parent = -1;
     int rc;
 
-    nk_run_folder_filled(f);
+    nk_close_fd(&f->dir);
     if (!f->top)
         return 0;
     parent = open(f->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -237,6 +237,35 @@ int nk_run_folder_clear(struct nk_run_folder *f, uint64_t until_ns)
     if (rc == 0)
         nk_run_folder_fini(f);
     return 0;
+}
+
+bool nk_run_folder_is_name(const char *name)
+{
+    const size_t prefix = sizeof PREFIX - 1;
+    size_t len = strlen(name);
+
+    return strncmp(name, PREFIX, prefix) == 0 && len == prefix + NK_ID_MAX - 1 &&
+           strspn(name + prefix, "abcdefghijkmnpqrstuvwxyz23456789") == len - prefix;
+}
+
+/* What cannot be locked may well be in use. */
+bool nk_run_folder_is_held(int top, const char *name)
+{
+    nk_auto_fd int fd = openat(top, name, DIR_FLAGS);
+
+    return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+int nk_run_folder_adopt(struct nk_run_folder *f, const char *top, const char *name)
+{
+    int rc;
+
+    *f = (struct nk_run_folder){.dir = -1};
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    rc = set_paths(f, top);
+    if (rc < 0)
+        nk_run_folder_fini(f);
+    return rc;
 }
 
 /* Whether it can be written to, or made. */

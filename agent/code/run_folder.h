@@ -23,7 +23,7 @@ struct nk_run_folder {
     char name[NK_RUN_FOLDER_NAME];
     char *top;  /* owned: where it lies; NULL: it is not there */
     char *path; /* owned: its own */
-    int dir;    /* owned: while it is being filled; else -1 */
+    int dir; /* owned: from its making until it is removed: locked, so that it is known as in use */
     unsigned rounds;
     struct nk_walk *tree; /* owned: while it is being removed */
 };
@@ -37,7 +37,6 @@ int nk_run_folder_write(struct nk_run_folder *f, const char *name, const char *f
                         const void *text, size_t len, struct nk_err *err);
 /* Links to all that lies in `cwd`, for programs that look for modules beside the code only. */
 void nk_run_folder_link(struct nk_run_folder *f, const char *cwd);
-void nk_run_folder_filled(struct nk_run_folder *f);
 
 static inline bool nk_run_folder_is_there(const struct nk_run_folder *f)
 {
@@ -47,6 +46,12 @@ static inline bool nk_run_folder_is_there(const struct nk_run_folder *f)
 /* Removes it, in slices: 1 where `until_ns` came first, else 0. What could not be done (no memory,
  * no descriptor) may be tried again: it is still there then. */
 int nk_run_folder_clear(struct nk_run_folder *f, uint64_t until_ns);
+
+/* One that another agent made and left: what may be its name, whether somebody alive has it, and to
+ * have it to be cleared (0 or -errno). */
+bool nk_run_folder_is_name(const char *name);
+bool nk_run_folder_is_held(int top, const char *name);
+int nk_run_folder_adopt(struct nk_run_folder *f, const char *top, const char *name);
 
 /* Where programs may keep what they can use again: XDG_CACHE_HOME, ~/.cache, else a folder of the
  * user's in `top`, else the private one. */

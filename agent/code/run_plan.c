@@ -149,7 +149,6 @@ static int write_files(const struct nk_run_plan *plan, struct nk_run_folder *fol
         return -1;
     if (way->links)
         nk_run_folder_link(folder, plan->cmd.cwd);
-    nk_run_folder_filled(folder);
     return 0;
 }
 

@@ -444,6 +444,36 @@ def test_the_folder_goes_however_the_code_ends(coder, how):
     stream.close()
 
 
+def test_the_folder_that_a_killed_agent_left_goes_at_the_next_start(start_nook):
+    """Not that of another agent of the same user, which runs, nor what only has such a name."""
+    nook, other = start_nook(), start_nook()
+    gone = nook.stream("POST", "/v1/code/stream", json={"code": STAY, "language": "python"})
+    pid_in(nook)
+    left = folders_of(nook)
+    held = other.stream("POST", "/v1/code/stream", json={"code": STAY, "language": "python"})
+    pid_in(other)
+    assert len(left) == 1 and len(folders_of(other)) == 2
+    nook.kill()
+    gone.close()
+    kept = FOLDERS / (left[0].name[:-24] + 24 * "a")
+    link = FOLDERS / (left[0].name[:-24] + 24 * "b")
+    kept.write_text("")
+    os.chown(kept, nook.user, nook.user)
+    link.symlink_to(nook.workspace)
+    os.lchown(link, nook.user, nook.user)
+    try:
+        nook.start()
+        wait_until(lambda: not left[0].exists())
+        nook.terminate()
+        assert kept.exists() and link.is_symlink() and (nook.workspace / "pid").exists()
+        assert len(folders_of(other)) == 3  # its own, and these two
+    finally:
+        kept.unlink()
+        link.unlink()
+    held.close()
+    wait_until(lambda: folders_of(other) == [])
+
+
 def test_a_start_that_fails_leaves_nothing(coder):
     response = coder.post("print(1)", "python", cwd="/nonexistent")
     assert (response.status, response.code) == (400, "exec_failed")

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,6 @@ static void it_is_made_filled_and_removed(void **state)
     assert_int_equal(nk_run_folder_write(&f, "code", "ab", "cd", 2, NULL), 0);
     assert_int_equal(nk_run_folder_write(&f, "code", NULL, "x", 1, NULL), -1); /* once */
     nk_run_folder_link(&f, "/etc");
-    nk_run_folder_filled(&f);
     assert_int_equal(stat(f.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     (void)snprintf(path, sizeof path, "%s/code", f.path);
@@ -93,6 +93,28 @@ static void nothing_is_left_where_none_can_be_made(void **state)
     nk_run_folder_fini(&f);
 }
 
+static void one_in_use_is_told_from_one_that_was_left(void **state)
+{
+    const char *const tops[] = {top, NULL};
+    struct nk_run_folder f = {0}, left;
+    int parent = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    assert_true(parent >= 0);
+    nk_run_folder_init(&f);
+    assert_true(nk_run_folder_is_name(f.name));
+    assert_false(nk_run_folder_is_name(".nook-run-"));
+    assert_false(nk_run_folder_is_name(".nook-run-../aaaaaaaaaaaaaaaaaaaaa"));
+    assert_int_equal(nk_run_folder_make(&f, tops, NULL), 0);
+    assert_true(nk_run_folder_is_held(parent, f.name));
+    assert_int_equal(nk_run_folder_adopt(&left, top, f.name), 0);
+    nk_run_folder_fini(&f); /* as when its agent dies */
+    assert_false(nk_run_folder_is_held(parent, left.name));
+    clear(&left);
+    assert_true(nk_run_folder_is_held(parent, left.name)); /* what is not there */
+    (void)close(parent);
+}
+
 static void a_cache_is_where_the_user_may_write(void **state)
 {
     struct nk_run_folder f = {.top = top, .path = top};
@@ -124,6 +146,7 @@ int main(void)
         TEST(it_is_made_filled_and_removed),
         TEST(what_was_put_into_it_goes_too),
         TEST(nothing_is_left_where_none_can_be_made),
+        TEST(one_in_use_is_told_from_one_that_was_left),
         TEST(a_cache_is_where_the_user_may_write),
     };
 
