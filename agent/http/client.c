@@ -402,22 +402,3 @@ int nk_client_read_body(struct nk_client *c, struct nk_buf *out, bool *out_end, 
     *out_end = c->is.done;
     return 0;
 }
-
-int nk_client_call(struct nk_client *c, const struct nk_client_request *req, size_t max,
-                   int *out_status, struct nk_buf *out, struct nk_err *err)
-{
-    size_t before = nk_buf_left(out);
-    bool end = false;
-    int status;
-
-    if (nk_client_send(c, req, err) < 0 || nk_client_read_head(c, &status, err) < 0)
-        return -1;
-    while (!end) {
-        if (nk_client_read_body(c, out, &end, err) < 0)
-            return -1;
-        if (nk_buf_left(out) - before > max)
-            return nk_fail(err, NK_TOO_LARGE, "the answer is larger than %zu bytes", max);
-    }
-    *out_status = status;
-    return 0;
-}

@@ -48,8 +48,4 @@ bool nk_client_pending(const struct nk_client *c);
  * *out_end: complete. A connection that ends before its body does is an error. */
 int nk_client_read_body(struct nk_client *c, struct nk_buf *out, bool *out_end, struct nk_err *err);
 
-/* One call: whole body in, whole body out (at most `max` bytes). */
-int nk_client_call(struct nk_client *c, const struct nk_client_request *req, size_t max,
-                   int *out_status, struct nk_buf *out, struct nk_err *err);
-
 #endif

@@ -59,9 +59,6 @@ struct nk_upgrade {
 };
 void nk_reply_upgrade(struct nk_req *req, const struct nk_upgrade *up /* static but for src */);
 
-/* Bytes pulled but not yet taken by the kernel. */
-size_t nk_reply_queued(const struct nk_req *req);
-
 /* The client has shut its sending side; it may still read. After 101 only while paused: else on_data
  * tells. */
 void nk_req_on_half_close(struct nk_req *req, void (*fn)(struct nk_req *req, void *ctx), void *ctx);

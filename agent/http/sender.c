@@ -20,11 +20,6 @@ static size_t queued(const struct nk_output *out)
     return nk_buf_left(&out->head) + nk_buf_left(&out->body);
 }
 
-size_t nk_reply_queued(const struct nk_req *req)
-{
-    return queued(&req->out);
-}
-
 /* Puts the chunk's length into the room left in front of it, right-aligned, and its end behind. */
 static void frame_chunk(struct nk_buf *body, bool last)
 {
