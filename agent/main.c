@@ -66,7 +66,7 @@ static int run(int argc, char **argv, const struct nk_heritage *heritage)
         (void)fprintf(stderr, "usage: nookd serve [options] | nookd VERB …; see nookd --help\n");
         return EXIT_USAGE;
     }
-    if (verb && is_help(verb)) {
+    if (verb && (is_help(verb) || strcmp(verb, "help") == 0)) {
         nk_config_print_help();
         nk_verbs_print_help();
         return 0;

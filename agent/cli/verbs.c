@@ -1,5 +1,6 @@
 #include "cli/verbs.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,6 +60,19 @@ void nk_verbs_print_help(void)
     nk_buf_fini(&out);
 }
 
+/* A standard descriptor that is closed would be the number of the next that is opened: it reads as
+ * empty and cannot be written, as it was. */
+static void hold_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        (void)close(fd);
+}
+
 int nk_verbs_run(int argc, char **argv, const struct nk_cli_env *env)
 {
     const struct nk_verb *verb = argc > 0 ? nk_verbs_find(argv[0]) : NULL;
@@ -69,6 +83,7 @@ int nk_verbs_run(int argc, char **argv, const struct nk_cli_env *env)
                               argc > 0 ? argv[0] : "");
         return BAD_USAGE;
     }
+    hold_standard_descriptors();
     /* A reader that went away is an error of write, so that connections are closed properly. */
     (void)signal(SIGPIPE, SIG_IGN);
     status = verb->run(argv + 1, env);

@@ -445,6 +445,7 @@ def test_every_verb_explains_itself_without_a_daemon(verb):
     assert done.returncode == 0 and done.stdout.startswith(f"usage: nookd {verb}".encode())
     assert done.stderr == b"" and run_nookd(verb, "-h", env=env).stdout == done.stdout
     assert verb.encode() in run_nookd("--help", env={}).stdout
+    assert run_nookd("help", env={}).stdout == run_nookd("--help", env={}).stdout
 
 
 def test_a_verb_that_is_none_is_named_and_2():

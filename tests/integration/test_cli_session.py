@@ -79,6 +79,13 @@ def test_input_and_output_are_the_same_bytes_whatever_the_cuts(nook):
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest()
 
 
+@pytest.mark.parametrize("closed, status, stdout", [(0, 0, b"out"), (1, 125, b""), (2, 0, b"out")])
+def test_a_closed_standard_descriptor_is_not_taken_for_another(nook, closed, status, stdout):
+    done = nook.cli("exec", "-i", "--", "sh", "-c", "cat; printf out", wait=20,
+                    preexec_fn=lambda: os.close(closed), input=None if closed == 0 else b"")
+    assert (done.returncode, done.stdout) == (status, stdout)
+
+
 def test_output_comes_while_input_is_open(nook):
     proc = start_cli(nook, "exec", "-i", "cat", stdin=subprocess.PIPE)
     for line in (b"one\n", b"two\n"):
