@@ -104,7 +104,8 @@ int nk_app_serve_open(struct nk_app *a)
                    .idle_ms = NK_IDLE_MS,
                    .body_grace_ms = NK_BODY_GRACE_MS,
                    .body_min_rate = NK_BODY_MIN_RATE,
-                   .write_stall_ms = NK_WRITE_STALL_MS},
+                   .write_stall_ms = NK_WRITE_STALL_MS,
+                   .local_stall_ms = NK_LOCAL_STALL_MS},
         .instance = a->api.instance,
         .jobs = a->jobs,
     };

@@ -24,6 +24,7 @@
 #define NK_BODY_GRACE_MS 10000
 #define NK_BODY_MIN_RATE 1024
 #define NK_WRITE_STALL_MS 30000
+#define NK_LOCAL_STALL_MS 86400000
 
 struct nk_strings { /* a repeatable option */
     char **item;    /* owned, NULL-ended */

@@ -38,7 +38,8 @@ static enum nk_wait wait_of_request(const struct nk_req *req, const struct nk_ht
     if (!req->body_over && !req->paused && !req->held && !req->upgrade)
         body = wait_for_body(req, limits);
     if (req->out.blocked)
-        write = after(req->out.progress_ms, limits->write_stall_ms);
+        write = after(req->out.progress_ms,
+                      req->conn->local ? limits->local_stall_ms : limits->write_stall_ms);
     *out_ms = body < write ? body : write;
     if (*out_ms == UINT64_MAX)
         return NK_WAIT_NOTHING;

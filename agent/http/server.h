@@ -35,6 +35,7 @@ struct nk_http_limits {
     unsigned body_grace_ms;  /* then a body must come at body_min_rate */
     unsigned body_min_rate;  /* bytes a second */
     unsigned write_stall_ms; /* no byte taken by the client for so long: cut */
+    unsigned local_stall_ms; /* the same of the Unix socket, where somebody may read page by page */
 };
 
 struct nk_http_stats {

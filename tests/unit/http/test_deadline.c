@@ -14,6 +14,7 @@ static void start(struct toy *t, const struct nk_http_limits *limits)
     t->cfg.limits.body_grace_ms = limits->body_grace_ms;
     t->cfg.limits.body_min_rate = limits->body_min_rate;
     t->cfg.limits.write_stall_ms = limits->write_stall_ms;
+    t->cfg.limits.local_stall_ms = limits->local_stall_ms;
     toy_open(t);
     toy_connect(t);
 }
@@ -130,7 +131,8 @@ static void a_handler_may_take_its_time(void **state)
                                           .idle_ms = SOON_MS,
                                           .body_grace_ms = SOON_MS,
                                           .body_min_rate = 1000000,
-                                          .write_stall_ms = SOON_MS};
+                                          .write_stall_ms = SOON_MS,
+                                          .local_stall_ms = SOON_MS};
     struct toy t;
 
     (void)state;
@@ -148,11 +150,41 @@ static void a_reader_that_stalls_is_cut(void **state)
     struct toy t;
 
     (void)state;
-    start(&t, &(struct nk_http_limits){.write_stall_ms = SOON_MS});
+    start(&t, &(struct nk_http_limits){.local_stall_ms = SOON_MS});
     toy_say(&t, GET("/stream?size=100000000"));
     toy_wait(&t, &t.closed, 1);
     assert_int_equal(t.gone, 1);
     assert_int_equal(nk_server_stats(t.server)->open, 0);
+    toy_stop(&t);
+}
+
+static void a_reader_on_the_unix_socket_has_a_limit_of_its_own(void **state)
+{
+    struct toy t;
+
+    (void)state;
+    start(&t, &(struct nk_http_limits){.write_stall_ms = SOON_MS});
+    toy_say(&t, GET("/stream?size=100000000"));
+    toy_pass(&t, 3 * SOON_MS);
+    assert_true(t.source.pulled > 0);
+    assert_int_equal(t.closed, 0);
+    toy_stop(&t);
+}
+
+static void a_reader_from_afar_that_stalls_is_cut(void **state)
+{
+    struct toy t;
+
+    (void)state;
+    start(&t, &(struct nk_http_limits){.write_stall_ms = SOON_MS});
+    toy_say(&t, GET("/later"));
+    toy_wait(&t, &t.handled, 1);
+    t.held->conn->local = false;
+    nk_reply_bytes(t.held, 200, NULL, "late", 4);
+    toy_expect(&t, "late");
+    toy_say(&t, GET("/stream?size=100000000"));
+    toy_wait(&t, &t.closed, 2);
+    assert_int_equal(t.gone, 1);
     toy_stop(&t);
 }
 
@@ -161,7 +193,7 @@ static void a_source_that_has_nothing_is_no_stall(void **state)
     struct toy t;
 
     (void)state;
-    start(&t, &(struct nk_http_limits){.write_stall_ms = SOON_MS});
+    start(&t, &(struct nk_http_limits){.local_stall_ms = SOON_MS});
     t.source.dry = true;
     toy_say(&t, GET("/stream?size=4"));
     toy_pass(&t, 3 * SOON_MS);
@@ -198,6 +230,8 @@ int main(void)
         cmocka_unit_test(a_body_that_nobody_reads_is_not_late),
         cmocka_unit_test(a_handler_may_take_its_time),
         cmocka_unit_test(a_reader_that_stalls_is_cut),
+        cmocka_unit_test(a_reader_on_the_unix_socket_has_a_limit_of_its_own),
+        cmocka_unit_test(a_reader_from_afar_that_stalls_is_cut),
         cmocka_unit_test(a_source_that_has_nothing_is_no_stall),
         cmocka_unit_test(a_client_that_ignores_the_end_is_left_after_a_while),
     };
