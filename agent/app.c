@@ -204,12 +204,19 @@ void nk_app_end(struct nk_app *a, enum nk_reason why, int signo)
 
 static void on_api_end(void *ctx)
 {
+    struct nk_app *a = ctx;
+
+    nk_lifetime_forget(a->lifetime);
     nk_app_end(ctx, NK_REASON_SHUTDOWN, SIGTERM);
 }
 
 static void on_lifetime_over(void *ctx, enum nk_lifetime_over why)
 {
-    nk_app_end(ctx, why == NK_LIFETIME_TTL ? NK_REASON_TTL : NK_REASON_IDLE, SIGTERM);
+    struct nk_app *a = ctx;
+
+    if (why == NK_LIFETIME_IDLE)
+        nk_lifetime_forget(a->lifetime);
+    nk_app_end(a, why == NK_LIFETIME_TTL ? NK_REASON_TTL : NK_REASON_IDLE, SIGTERM);
 }
 
 static int open_lifetime(struct nk_app *a)
@@ -345,6 +352,9 @@ static int start(struct nk_app *a, struct nk_err *err)
         rc = open_lifetime(a);
     if (rc == 0)
         rc = open_processes(a);
+    if (rc == 0)
+        nk_lifetime_keep(a->lifetime, a->jobs, a->cfg->state_dir,
+                         a->cfg->id ? a->cfg->id : a->host);
     if (rc < 0)
         return nk_fail_sys(err, -rc, "cannot start");
     if (nk_app_serve_roots(a, err) < 0 || nk_app_tenants_open(a, err) < 0)

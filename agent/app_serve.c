@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "files/roots.h"
+#include "lifetime/lifetime.h"
 
 static struct nk_api_settings api_settings(const struct nk_app *a)
 {
@@ -79,7 +80,7 @@ int nk_app_serve_fill(struct nk_app *a)
     api->kernel = &a->kernel;
     api->user = &a->user;
     nk_id_new(api->instance);
-    api->created_wall_ms = nk_clock_wall_ms();
+    api->created_wall_ms = nk_lifetime_created_at(a->lifetime);
     api->started_ms = nk_clock_mono_ms();
     if (nk_sandbox_init(&api->sandbox, api, a->cfg->network, a->cfg->network_outside) < 0)
         return -ENOMEM;

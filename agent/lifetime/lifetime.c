@@ -2,11 +2,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/job.h"
 #include "base/scope.h"
+#include "lifetime/lasting.h"
+
+#define KEPT_SHARE 8 /* activity is written again after this part of the idle time */
 
 struct nk_lifetime {
     struct nk_lifetime_config cfg;
@@ -17,6 +22,15 @@ struct nk_lifetime {
     unsigned holds;
     bool paused;
     bool over;
+
+    struct nk_jobs *jobs; /* borrowed; NULL: nothing is kept */
+    const char *folder;   /* borrowed */
+    int64_t created_ms;   /* wall clock */
+    uint64_t kept_ms;     /* the last activity that was written */
+    struct nk_job job;    /* writes `lasting` */
+    struct nk_lasting lasting;
+    bool busy, again; /* it is under way; and not the last */
+    bool forgotten, closed;
 };
 
 static bool is_busy(const struct nk_lifetime *l)
@@ -77,6 +91,8 @@ static void on_due(uv_poll_t *handle, int status, int events)
         arm(l);
 }
 
+static void keep(struct nk_lifetime *l);
+
 static int open_timer(void)
 {
     int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -104,14 +120,113 @@ int nk_lifetime_open(const struct nk_lifetime_config *cfg, struct nk_lifetime **
     l->poll.data = l;
     (void)uv_poll_start(&l->poll, UV_READABLE, on_due);
     l->active_ms = nk_clock_boot_ms();
+    l->created_ms = nk_clock_wall_ms();
     nk_lifetime_set_ttl(l, cfg->ttl_ms);
     *out = l;
     return 0;
 }
 
+static void fill(struct nk_lifetime *l)
+{
+    l->lasting.created_ms = l->created_ms;
+    l->lasting.expires_ms = l->expires_ms;
+    l->lasting.idle_ms = l->cfg.idle_ms;
+    l->lasting.active_ms = l->kept_ms = is_busy(l) ? nk_clock_boot_ms() : l->active_ms;
+}
+
+static void write_work(struct nk_job *job)
+{
+    struct nk_lifetime *l = NK_CONTAINER_OF(job, struct nk_lifetime, job);
+
+    (void)nk_lasting_write(l->folder, &l->lasting);
+}
+
+static void leave(struct nk_lifetime *l);
+
+static void on_written(struct nk_job *job, bool canceled)
+{
+    struct nk_lifetime *l = NK_CONTAINER_OF(job, struct nk_lifetime, job);
+
+    (void)canceled;
+    l->busy = false;
+    if (l->closed)
+        leave(l);
+    else if (l->again)
+        keep(l);
+}
+
+static void keep(struct nk_lifetime *l)
+{
+    if (!l->jobs || l->closed)
+        return;
+    l->again = l->busy;
+    if (l->busy)
+        return;
+    l->busy = true;
+    fill(l);
+    l->job = (struct nk_job){.work = write_work, .done = on_written};
+    nk_job_submit(l->jobs, &l->job);
+}
+
+/* An option that was changed since is a newer word than what was kept. */
+static void go_on(struct nk_lifetime *l, const struct nk_lasting *before)
+{
+    l->created_ms = before->created_ms;
+    if (before->ttl_option_ms == l->cfg.ttl_ms)
+        l->expires_ms = before->expires_ms;
+    if (before->idle_option_ms == l->cfg.idle_ms)
+        l->cfg.idle_ms = before->idle_ms;
+    l->active_ms = before->active_ms;
+    arm(l);
+}
+
+void nk_lifetime_keep(struct nk_lifetime *l, struct nk_jobs *jobs, const char *folder,
+                      const char *id)
+{
+    struct nk_lasting before;
+    size_t len = strlen(id);
+
+    if (!folder || len >= sizeof l->lasting.id)
+        return;
+    memcpy(l->lasting.id, id, len + 1);
+    l->jobs = jobs;
+    l->folder = folder;
+    l->lasting.ttl_option_ms = l->cfg.ttl_ms;
+    l->lasting.idle_option_ms = l->cfg.idle_ms;
+    if (nk_lasting_read(folder, id, &before) == 0)
+        go_on(l, &before);
+    keep(l);
+}
+
+void nk_lifetime_forget(struct nk_lifetime *l)
+{
+    l->forgotten = true;
+}
+
+int64_t nk_lifetime_created_at(const struct nk_lifetime *l)
+{
+    return l->created_ms;
+}
+
+/* The last word, written at once: the loop is at its end. */
+static void leave(struct nk_lifetime *l)
+{
+    if (l->jobs && l->forgotten)
+        nk_lasting_remove(l->folder);
+    else if (l->jobs) {
+        fill(l);
+        (void)nk_lasting_write(l->folder, &l->lasting);
+    }
+    free(l);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct nk_lifetime *l = handle->data;
+
+    l->closed = true;
+    if (!l->busy)
+        leave(l);
 }
 
 void nk_lifetime_close(struct nk_lifetime **slot)
@@ -128,8 +243,11 @@ void nk_lifetime_close(struct nk_lifetime **slot)
 /* The timer stays where it is: it looks when it is due, and activity only moves the deadline on. */
 void nk_lifetime_touch(struct nk_lifetime *l)
 {
-    if (l->cfg.idle_ms)
-        l->active_ms = nk_clock_boot_ms();
+    if (!l->cfg.idle_ms)
+        return;
+    l->active_ms = nk_clock_boot_ms();
+    if (l->active_ms - l->kept_ms > l->cfg.idle_ms / KEPT_SHARE)
+        keep(l);
 }
 
 void nk_lifetime_hold(struct nk_lifetime *l)
@@ -149,6 +267,7 @@ void nk_lifetime_set_ttl(struct nk_lifetime *l, uint64_t ms)
         ms = l->cfg.max_ttl_ms;
     l->expires_ms = ms ? nk_clock_boot_ms() + ms : 0;
     arm(l);
+    keep(l);
 }
 
 void nk_lifetime_set_idle(struct nk_lifetime *l, uint64_t ms)
@@ -156,6 +275,7 @@ void nk_lifetime_set_idle(struct nk_lifetime *l, uint64_t ms)
     l->cfg.idle_ms = ms;
     l->active_ms = nk_clock_boot_ms();
     arm(l);
+    keep(l);
 }
 
 void nk_lifetime_set_paused(struct nk_lifetime *l, bool paused)

@@ -3,7 +3,7 @@
  *
  * Deadlines are on CLOCK_BOOTTIME: they go on while the machine is suspended, and no jump of the wall
  * clock expires or immortalises anything. One timer of the kernel, armed for the next deadline only;
- * no wake-ups between. Owned by app; loop thread only.
+ * no wake-ups between. Owned by app; loop thread only, but for the job that writes.
  */
 #ifndef NK_LIFETIME_LIFETIME_H
 #define NK_LIFETIME_LIFETIME_H
@@ -28,6 +28,16 @@ struct nk_lifetime_config {
 
 int nk_lifetime_open(const struct nk_lifetime_config *cfg, struct nk_lifetime **out);
 void nk_lifetime_close(struct nk_lifetime **slot);
+
+/* Goes on with what an earlier daemon of the sandbox `id` left in the folder, and leaves the same for
+ * the next. Once, right after open. A folder that is not there, or not only ours to change, keeps
+ * nothing. What is kept of the last activity may be a little older than it was. */
+struct nk_jobs;
+void nk_lifetime_keep(struct nk_lifetime *l, struct nk_jobs *jobs /* borrowed: outlives it */,
+                      const char *folder /* borrowed: outlives it */, const char *id);
+/* The life is over, by a wish and not by the daemon's: nothing is left for the next. */
+void nk_lifetime_forget(struct nk_lifetime *l);
+int64_t nk_lifetime_created_at(const struct nk_lifetime *l); /* wall clock, ms since 1970 */
 
 void nk_lifetime_touch(struct nk_lifetime *l); /* activity, at this moment */
 /* A request that is worked on (a running command, an open stream, an upload) is activity as long as

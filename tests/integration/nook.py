@@ -181,7 +181,7 @@ class Nook:
         env.update(more or {})
         return env
 
-    def start(self):
+    def start(self, ready=True):
         """Again, after it has ended: the same root, arguments and socket."""
         with open(self.stderr_file, "wb") as err, open(self.stdout_file, "wb") as out:
             self.proc = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=out,
@@ -190,7 +190,8 @@ class Nook:
         try:
             if self.pid1:
                 self.pid = wait_until(lambda: self._only_child(), 10, "process 1 starts")
-            self.wait_ready()
+            if ready:
+                self.wait_ready()
         except BaseException:
             self.kill()
             raise

@@ -1,6 +1,7 @@
 """The sandbox itself: what it is, how long it lives, pause and resume, its token, its end."""
 
 import threading
+from datetime import datetime
 
 import pytest
 
@@ -12,6 +13,10 @@ from wire import output_of, wait_until
 
 def get(nook):
     return nook.get("/v1/sandbox").json()
+
+
+def seconds_of(time):
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 def patch(nook, **fields):
@@ -129,6 +134,39 @@ def test_more_time_is_cut_to_the_longest(start_nook):
     cut = patch(nook, ttl_seconds=100000).json()["expires_at"]
     cleared = patch(nook, ttl_seconds=None).json()["expires_at"]
     assert first < longer < cut <= cleared
+
+
+def test_a_new_daemon_goes_on_with_the_time_that_is_left(start_nook):
+    nook = start_nook("--id", "sb", "--ttl", 3000)
+    patch(nook, ttl_seconds=500, idle_timeout=400)
+    before = get(nook)
+    nook.kill()  # not even its end is orderly
+    nook.start()
+    after = get(nook)
+    for field in ("created_at", "idle_timeout"):
+        assert after[field] == before[field]
+    assert abs(seconds_of(after["expires_at"]) - seconds_of(before["expires_at"])) < 0.1
+    assert nook.terminate() == 0
+    nook.argv[nook.argv.index("sb")] = "another"  # whose state this is not
+    nook.start()
+    assert get(nook)["expires_at"] > after["expires_at"]
+    assert get(nook)["created_at"] > before["created_at"]
+
+
+def test_a_time_that_is_over_is_over_for_the_next_daemon_too(start_nook):
+    nook = start_nook("--ttl", 1, "--grace", 0.1)
+    assert nook.wait() == 0
+    nook.start(ready=False)
+    assert nook.wait() == 0
+
+
+def test_an_ended_sandbox_leaves_no_time_to_the_next(start_nook):
+    nook = start_nook("--ttl", 1000)
+    before = get(nook)
+    assert nook.request("DELETE", "/v1/sandbox").status == 202
+    assert nook.wait() == 0 and list(nook.state.iterdir()) == []
+    nook.start()
+    assert get(nook)["created_at"] > before["created_at"]
 
 
 def test_it_ends_when_idle_and_not_while_something_runs(start_nook):
