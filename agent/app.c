@@ -253,7 +253,8 @@ static int open_handles(struct nk_app *a)
  * filesystem is as it should be. But the leak check's ptrace: then the loop starts no child itself. */
 static bool confine_self(const struct nk_app *a)
 {
-    return !NK_ASAN && a->filter.program && nk_confine_apply(&a->filter) == 0;
+    return !NK_ASAN && a->filter.program && !nk_app_setup_has_profile(a->cfg) &&
+           nk_confine_apply(&a->filter) == 0;
 }
 
 static int open_processes(struct nk_app *a)
@@ -280,6 +281,7 @@ static int open_processes(struct nk_app *a)
                                         .kernel = &a->kernel,
                                         .reaper = a->reaper,
                                         .filter = a->filter.program ? &a->filter : NULL,
+                                        .filter_foreign = nk_app_setup_has_profile(a->cfg),
                                         .loop_confined = confine_self(a)},
             &a->spawner);
     rc.jobs = a->jobs;
@@ -307,18 +309,23 @@ static void tune_memory(void)
     (void)mallopt(M_ARENA_MAX, 2);
 }
 
+static int compile_filter(struct nk_app *a, struct nk_err *err)
+{
+    if (nk_app_setup_has_profile(a->cfg))
+        return nk_confine_compile_file(a->cfg->seccomp, &a->filter, err);
+    return strcmp(a->cfg->seccomp, "off") == 0 ? 0 : nk_confine_compile(&a->filter, err);
+}
+
 static int prepare(struct nk_app *a, struct nk_err *err)
 {
     const struct nk_config *cfg = a->cfg;
 
     if (nk_app_setup_check(cfg, err) < 0 || nk_app_setup_guard(cfg, err) < 0 ||
-        nk_app_setup_user(cfg, &a->user, err) < 0 ||
+        compile_filter(a, err) < 0 || nk_app_setup_user(cfg, &a->user, err) < 0 ||
         nk_app_setup_program_user(cfg, &a->user, &a->program_user, err) < 0 ||
         nk_app_setup_roots(cfg, &a->user, err) < 0 ||
         nk_app_setup_token(cfg, &a->user, &a->api.token, err) < 0 ||
         nk_app_tenants_check(a, err) < 0)
-        return -1;
-    if (strcmp(cfg->seccomp, "off") != 0 && nk_confine_compile(&a->filter, err) < 0)
         return -1;
     if (nk_app_code_load(a, err) < 0)
         return -1;

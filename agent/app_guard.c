@@ -53,9 +53,16 @@ static int check(const char *name, struct nk_err *err)
     return path ? check_path(path, err) : 0; /* without /proc the binary cannot be told */
 }
 
+bool nk_app_setup_has_profile(const struct nk_config *cfg)
+{
+    return strcmp(cfg->seccomp, "default") != 0 && strcmp(cfg->seccomp, "off") != 0;
+}
+
 int nk_app_setup_guard(const struct nk_config *cfg, struct nk_err *err)
 {
     if (check("/proc/self/exe", err) < 0)
+        return -1;
+    if (nk_app_setup_has_profile(cfg) && check(cfg->seccomp, err) < 0)
         return -1;
     return cfg->config_file ? check(cfg->config_file, err) : 0;
 }

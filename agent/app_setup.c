@@ -158,8 +158,5 @@ int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err)
 {
     if (cfg->network && strcmp(cfg->network, "all") != 0 && !cfg->network_outside)
         return nk_fail(err, NK_NOT_SUPPORTED, "--network %s cannot be enforced here", cfg->network);
-    if (strcmp(cfg->seccomp, "default") != 0 && strcmp(cfg->seccomp, "off") != 0)
-        return nk_fail(err, NK_NOT_SUPPORTED, "--seccomp takes default or off, not %s",
-                       cfg->seccomp);
     return 0;
 }

@@ -32,6 +32,7 @@ int nk_app_setup_token(const struct nk_config *cfg, const struct nk_user *user,
                        struct nk_secret *out, struct nk_err *err);
 
 /* The binary, the options' file and the folders above them are nobody else's to change. */
+bool nk_app_setup_has_profile(const struct nk_config *cfg); /* --seccomp FILE */
 int nk_app_setup_guard(const struct nk_config *cfg, struct nk_err *err);
 
 /* Options whose feature this build does not have: refused, not ignored. */

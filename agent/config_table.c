@@ -103,7 +103,7 @@ const struct nk_config_row nk_config_table[] = {
      .help = "own variables that commands get too; may be repeated"},
     {"seccomp", NK_CONFIG_TEXT, .at = AT(seccomp), .fallback = "default",
      .valid = nk_config_check_seccomp, .arg = "default|off|FILE",
-     .help = "system calls that commands may not use"},
+     .help = "system calls of commands: nookd's list, all, or a profile as for containers"},
     {"nproc", NK_CONFIG_COUNT, .at = AT(nproc), .none = true, .min = 1, .max = 4194304, .arg = "N",
      .help = "process limit of a command; default: --max-processes"},
     {"nofile", NK_CONFIG_COUNT, .at = AT(nofile), .none = true, .min = 16, .max = 1073741816,

@@ -1,17 +1,26 @@
 #include "process/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/scope.h"
 #include "process/filter.h"
+#include "process/profile.h"
+
+#define PROFILE_MAX (1024 * 1024) /* bytes of a profile */
+#define BY_TREE 2                 /* libseccomp's search tree over the numbers */
 
 #define CAP_MAX_TRIED 63 /* the kernel says EINVAL past its own last one */
 /* Refused with EPERM. */
@@ -121,6 +130,120 @@ int nk_confine_compile_worker(struct nk_filter *out, struct nk_err *err)
     for (size_t i = 0; i < NK_COUNT(worker_allowed); i++)
         add_call(&c, worker_allowed[i], NK_VERDICT_ALLOW);
     return build(&c, NK_VERDICT_MISSING, out, err);
+}
+
+static uint32_t action_of(const struct nk_profile_verdict *v)
+{
+    switch (v->action) {
+    case NK_PROFILE_ERRNO:
+        return SCMP_ACT_ERRNO(v->error);
+    case NK_PROFILE_KILL:
+        return SCMP_ACT_KILL_PROCESS;
+    case NK_PROFILE_KILL_THREAD:
+        return SCMP_ACT_KILL_THREAD;
+    case NK_PROFILE_TRAP:
+        return SCMP_ACT_TRAP;
+    case NK_PROFILE_LOG:
+        return SCMP_ACT_LOG;
+    default:
+        return SCMP_ACT_ALLOW;
+    }
+}
+
+static int begin_profile(const struct nk_profile_verdict *otherwise, void *ctx, struct nk_err *err)
+{
+    scmp_filter_ctx *filter = ctx;
+
+    *filter = seccomp_init(action_of(otherwise));
+    if (!*filter)
+        return nk_fail(err, NK_OVERLOADED, "no memory for a seccomp filter");
+    (void)seccomp_attr_set(*filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    (void)seccomp_attr_set(*filter, SCMP_FLTATR_CTL_OPTIMIZE, BY_TREE);
+    return 0;
+}
+
+/* A call that this architecture has not, or that is treated as all others are, needs no rule. */
+static int add_rule(const struct nk_profile_rule *rule, void *ctx, struct nk_err *err)
+{
+    const scmp_filter_ctx *filter = ctx;
+    struct scmp_arg_cmp args[NK_PROFILE_ARGS];
+    int nr = seccomp_syscall_resolve_name(rule->name);
+    int rc;
+
+    if (nr < 0)
+        return 0;
+    for (unsigned i = 0; i < rule->arg_count; i++) {
+        const struct nk_profile_arg *a = &rule->arg[i];
+
+        args[i] = (struct scmp_arg_cmp){.arg = a->index,
+                                        .op = (enum scmp_compare)(SCMP_CMP_NE + (int)a->op),
+                                        .datum_a = a->value,
+                                        .datum_b = a->value_two};
+    }
+    rc = seccomp_rule_add_array(*filter, action_of(&rule->verdict), nr, rule->arg_count, args);
+    if (rc < 0 && rc != -EACCES)
+        return nk_fail_sys(err, -rc, "cannot add a rule for %.80s", rule->name);
+    return 0;
+}
+
+static int take_program(scmp_filter_ctx filter, struct nk_filter *out)
+{
+    nk_auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
+    nk_auto_free void *program = NULL;
+    struct stat st;
+    int rc = fd < 0 ? -errno : seccomp_export_bpf(filter, fd);
+
+    if (rc < 0)
+        return rc;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_size / (off_t)sizeof(struct sock_filter) > BPF_MAXINSNS)
+        return -E2BIG;
+    program = malloc((size_t)st.st_size);
+    if (!program)
+        return -ENOMEM;
+    if (pread(fd, program, (size_t)st.st_size, 0) != st.st_size)
+        return -EIO;
+    out->count = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
+    out->program = nk_take_ptr(&program);
+    return 0;
+}
+
+static int read_file(const char *path, char *text, size_t *out_len)
+{
+    nk_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t len = 0;
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    while (n > 0 && len < PROFILE_MAX) {
+        n = read(fd, text + len, PROFILE_MAX - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0)
+        return -errno;
+    *out_len = len;
+    return len < PROFILE_MAX ? 0 : -EFBIG;
+}
+
+int nk_confine_compile_file(const char *path, struct nk_filter *out, struct nk_err *err)
+{
+    scmp_filter_ctx filter = NULL;
+    const struct nk_profile_reader reader = {begin_profile, add_rule, &filter};
+    nk_auto_free char *text = malloc(PROFILE_MAX);
+    struct nk_err why;
+    size_t len;
+    int rc = text ? read_file(path, text, &len) : -ENOMEM;
+
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "--seccomp: %.150s", path);
+    rc = nk_profile_read(text, len, &reader, &why);
+    if (rc < 0)
+        (void)nk_fail(err, NK_BAD_REQUEST, "--seccomp: %.80s: %.150s", path, why.msg);
+    else if ((rc = take_program(filter, out)) < 0)
+        (void)nk_fail_sys(err, -rc, "--seccomp: %.80s", path);
+    if (filter)
+        seccomp_release(filter);
+    return rc < 0 ? -1 : 0;
 }
 
 void nk_confine_fini(struct nk_filter *f)

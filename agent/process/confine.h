@@ -23,6 +23,9 @@ struct nk_filter {
 /* The default list (hardening: mounts, ptrace, modules, bpf, keys, namespaces, io_uring, TIOCSTI…;
  * clone3 answers ENOSYS so that libc falls back). */
 int nk_confine_compile(struct nk_filter *out, struct nk_err *err);
+/* What a profile of container runtimes says instead. Such a filter may deny what the daemon needs, so
+ * only children install it. */
+int nk_confine_compile_file(const char *path, struct nk_filter *out, struct nk_err *err);
 /* The strict list of the archive worker, which installs it in itself: it allows what is named and
  * answers the rest with ENOSYS. */
 int nk_confine_compile_worker(struct nk_filter *out, struct nk_err *err);

@@ -356,6 +356,7 @@ int nk_spawner_open(const struct nk_spawner_config *cfg, struct nk_spawner **out
         .run = start_child,
         .over_async = &sp->over,
         .filter = cfg->filter,
+        .filter_foreign = cfg->filter_foreign,
         .deadline_ms = cfg->deadline_ms ? cfg->deadline_ms : NK_SPAWN_DEADLINE_MS,
     };
     sp->starters.own.confined = cfg->loop_confined;

@@ -91,6 +91,7 @@ struct nk_spawner_config {
     const struct nk_kernel *kernel; /* borrowed: outlives the spawner */
     struct nk_reaper *reaper;       /* borrowed: outlives the spawner */
     const struct nk_filter *filter; /* borrowed: outlives; NULL: no seccomp */
+    bool filter_foreign;            /* it may deny what we need: only children install it */
     bool loop_confined;             /* the calling thread carries no_new_privs and the filter */
     unsigned deadline_ms;           /* 0: NK_SPAWN_DEADLINE_MS; shorter in tests */
 };

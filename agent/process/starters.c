@@ -116,7 +116,7 @@ static void run_thread(void *arg)
     (void)nk_confine_drop_bounding();
     st->bounded = nk_confine_bounded();
     /* Where this fails each child tries it again, and its start fails by that. */
-    st->confined = nk_confine_apply(t->filter) == 0;
+    st->confined = !t->filter_foreign && nk_confine_apply(t->filter) == 0;
     while ((s = next_start(st))) {
         t->run(st, s);
         uv_mutex_lock(&t->lock);

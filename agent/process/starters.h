@@ -40,6 +40,7 @@ struct nk_starters {
     nk_starter_run_fn run;          /* one start, in a thread */
     uv_async_t *over_async;         /* borrowed: sent when `over` has grown */
     const struct nk_filter *filter; /* borrowed; NULL: no seccomp */
+    bool filter_foreign;            /* only children may install it */
     unsigned deadline_ms;           /* of a start, once a child is made */
     struct nk_starter own;          /* the loop's */
     struct nk_starter each[NK_STARTER_THREADS];
@@ -56,7 +57,7 @@ struct nk_starters {
     bool stopping;
 };
 
-/* `t` has the first four fields set. 0 or -errno, with nothing left behind. */
+/* `t` has the first five fields set. 0 or -errno, with nothing left behind. */
 int nk_starters_init(struct nk_starters *t);
 void nk_starters_fini(struct nk_starters *t); /* joins the threads; no start is under way */
 

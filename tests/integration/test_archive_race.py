@@ -68,7 +68,7 @@ def test_the_race_is_on(arena):
         assert time.monotonic() < end, "the naive writer never escaped: there is no race"
 
 
-def test_unpacking_never_escapes_a_swapper(nook, arena):
+def test_CVE_2018_15664_unpacking_never_escapes_a_swapper(nook, arena):
     folder, victim = arena
     rounds, inside, refused = scaled(20, 3), 0, 0
     for n in range(rounds):

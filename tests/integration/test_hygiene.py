@@ -3,12 +3,14 @@
 The attacks run as the sandbox user through the API and, as root, as a second uid from outside.
 """
 
+import json
 import os
 import shutil
 import stat
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,11 @@ from wire import wait_until
 
 needs_root = pytest.mark.root
 SECRET = "a-secret-of-the-test-0123456789"
+# Of system calls: the last ones are the daemon's own daily bread.
+PROFILE = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+    {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28},
+    {"names": ["accept4", "epoll_wait", "epoll_pwait", "no_such_call"],
+     "action": "SCMP_ACT_KILL_PROCESS"}]}
 CAPS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 KEPT = {0, 1, 3, 5, 6, 7, 8}  # CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP
 
@@ -157,6 +164,34 @@ import fcntl, os, sys
 fd = os.open("/dev/tty", os.O_RDWR)
 fcntl.ioctl(fd, 0x5412, b"x")
 """
+
+
+def test_a_seccomp_profile_holds_for_commands_and_leaves_the_daemon_alone(start_nook, tmp_path):
+    file = Path("/run") / f"nook-{os.getpid()}.json"
+    file.write_text(json.dumps(PROFILE))
+    try:
+        nook = start_nook("--seccomp", file)
+        for _ in range(3):
+            done = nook.exec("mkdir d; grep -E 'Seccomp:|NoNewPrivs' /proc/self/status & wait")
+            assert "No space left" in done["stderr"]
+            assert sorted(done["stdout"].split()) == ["1", "2", "NoNewPrivs:", "Seccomp:"]
+        killed = nook.exec(["python3", "-c", "import select; select.epoll().poll(0)"])
+        assert killed["signal"] == "SYS"
+        assert nook.exec("true")["exit_code"] == 0
+        file.chmod(0o666)
+        status, said = refuse("--socket", tmp_path / "run" / "sock", "--seccomp", file)
+        assert status == 2 and "changed by others" in said
+    finally:
+        file.unlink()
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"defaultAction": "yes"}', None])
+def test_a_seccomp_profile_that_cannot_be_read_stops_the_start(tmp_path, text):
+    file = tmp_path / "profile"
+    if text is not None:
+        file.write_text(text)
+    status, said = refuse("--socket", tmp_path / "run" / "sock", "--seccomp", file)
+    assert status == 2 and "--seccomp" in said and said.count("\n") == 1
 
 
 def test_CVE_2017_5226_a_command_has_no_terminal_of_the_daemon_and_pushes_no_input(nook):
