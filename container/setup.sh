@@ -13,7 +13,7 @@ tool_packages="gcc libc6-dev make cmake ninja-build python3 python3-venv"
 library_packages="pkg-config libuv1-dev libcjson-dev libseccomp-dev libarchive-dev"
 static_packages="dpkg-dev patch xz-utils bzip2"
 run_packages="bubblewrap curl"
-test_packages="bubblewrap curl procps strace git libcmocka-dev clang libclang-rt-dev
+test_packages="bubblewrap curl openssl procps strace git libcmocka-dev clang libclang-rt-dev
     clang-format clang-tidy cppcheck less vim-tiny"
 # What the tests of running code use; tests of a language that is not there are skipped.
 language_packages="nodejs php-cli ruby golang-go python3-matplotlib esbuild"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import io
 import json
 import os
@@ -11,6 +10,7 @@ import secrets
 import time
 import urllib.parse
 
+from ._body import Body
 from ._errors import RunboxError, timeout_of
 from ._transport import Transport
 from ._upload import FileUpload, Form
@@ -48,21 +48,8 @@ def _replacing(target):
         raise
 
 
-def _chunks(response, size=PIECE):
-    """A body to its end. What breaks off before it is an error, which http.client tells only of
-    chunked bodies."""
-    with response:
-        while True:
-            chunk = response.read1(size)
-            if not chunk:
-                break
-            yield chunk
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
-
-
 def _copy(response, sink):
-    for chunk in _chunks(response, COPIED):
+    for chunk in Body(response, COPIED):
         sink.write(chunk)
 
 
@@ -148,12 +135,12 @@ class Client:
 
     def iter_path(self, path, *, range_header=None, chunk_size=PIECE, identity=None):
         """A file's bytes in chunks, or those of a range; an error is raised at once."""
-        return _chunks(self.open_path(path, range_header=range_header, identity=identity),
-                       chunk_size)
+        return Body(self.open_path(path, range_header=range_header, identity=identity),
+                    chunk_size)
 
     def iter_archive(self, paths, *, chunk_size=PIECE, identity=None):
         """A tar of several files and folders in chunks."""
-        return _chunks(self.open_archive(paths, identity=identity), chunk_size)
+        return Body(self.open_archive(paths, identity=identity), chunk_size)
 
     def download_path(self, path, target, *, identity=None):
         """A file to a local one, which is replaced only by the whole."""

@@ -1,7 +1,8 @@
 """The methods that `Sandbox` and `AsyncSandbox` share.
 
 `_run(operation)` gives an operation's result, or a coroutine of it; `_events(call)` an iterator of
-events, or an async one.
+events, or an async one; `_collect(events)` their result. A command whose end is waited for is read as a
+stream too: so it ends when nobody waits any more, and a dead connection is noticed.
 """
 
 from __future__ import annotations
@@ -108,8 +109,8 @@ class Api:
 
     def exec(self, command, *, stdin=None, timeout=None, env=None, cwd=None):
         """Runs a shell string or an argv list to its end."""
-        return self._run(_calls.run_exec(command=command, stdin=stdin, timeout=timeout, env=env,
-                                         cwd=cwd))
+        return self._collect(self.exec_stream(command, stdin=stdin, timeout=timeout, env=env,
+                                              cwd=cwd))
 
     def exec_stream(self, command, *, stdin=None, timeout=None, env=None, cwd=None):
         """The same, its output as it comes; the last event is `exit`."""
@@ -118,8 +119,8 @@ class Api:
 
     def run_code(self, code, language=None, *, stdin=None, timeout=None, env=None, cwd=None):
         """Runs source code; by default in the sandbox's own language."""
-        return self._run(_calls.run_code(code=code, language=language, stdin=stdin,
-                                         timeout=timeout, env=env, cwd=cwd))
+        return self._collect(self.run_code_stream(code, language, stdin=stdin, timeout=timeout,
+                                                  env=env, cwd=cwd))
 
     def run_code_stream(self, code, language=None, *, stdin=None, timeout=None, env=None,
                         cwd=None):

@@ -8,10 +8,11 @@ import httpx
 
 from . import _calls
 from ._api import Api, create_options, settings
+from ._collect import Collector
 from ._errors import connection_errors, error_of
 from ._events import EventReader, broken, is_last
 from ._session import AsyncSession
-from ._sync import CHUNK
+from ._sync import CHUNK, QUIET
 from ._tls import default_context
 
 
@@ -48,6 +49,7 @@ class AsyncSandbox(Api):
         self._url, key = settings(api_url, api_key)
         self._timeout = httpx.Timeout(request_timeout, connect=10)
         self._patient = httpx.Timeout(request_timeout, connect=10, read=None)
+        self._quiet = httpx.Timeout(request_timeout, connect=10, read=QUIET)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.AsyncClient(base_url=self._url, headers=headers,
                                          verify=default_context())
@@ -115,15 +117,16 @@ class AsyncSandbox(Api):
             return await self._call(step)
         return await asyncio.to_thread(step)
 
-    def _stream(self, call):
+    def _stream(self, call, timeout):
         content = _pieces(call.content) if hasattr(call.content, "read") else call.content
         return self._http.stream(
             call.method, call.path, params=call.params, json=call.body, content=content,
-            files=call.form, timeout=self._patient if call.patient else self._timeout)
+            files=call.form, timeout=timeout)
 
     async def _call(self, call):
+        timeout = self._patient if call.patient else self._timeout
         with connection_errors():
-            async with self._stream(call) as response:
+            async with self._stream(call, timeout) as response:
                 if response.is_error:
                     raise error_of(response.status_code, await response.aread())
                 if not call.sink:
@@ -135,7 +138,7 @@ class AsyncSandbox(Api):
     async def _events(self, call):
         reader = EventReader()
         with connection_errors():
-            async with self._stream(call) as response:
+            async with self._stream(call, self._quiet) as response:
                 if response.is_error:
                     raise error_of(response.status_code, await response.aread())
                 async for piece in response.aiter_bytes():
@@ -145,6 +148,12 @@ class AsyncSandbox(Api):
                         if is_last(event):
                             return
         raise broken()
+
+    async def _collect(self, events):
+        collector = Collector()
+        async for event in events:
+            collector.take(event)
+        return collector.result
 
     def _session(self, start, ssl_context):
         return AsyncSession(self, start, ssl_context)

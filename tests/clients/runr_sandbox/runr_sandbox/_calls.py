@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 from . import _archive
 from ._errors import NotFoundError
-from ._models import (Entry, SandboxInfo, Unpacked, code_result, exec_result, logs, pick, process)
+from ._models import Entry, SandboxInfo, Unpacked, logs, pick, process
 
 INLINE_STDIN = 512 * 1024  # more than this goes as a form, which the API streams
 
@@ -29,7 +29,7 @@ class Call:
     form: list | None = None
     sink: Any = None  # an open binary file for the body
     parse: Callable[[bytes], Any] = json.loads
-    patient: bool = False  # as long as a command may take
+    patient: bool = False  # its answer comes only when all is done
 
     def to(self, build):
         """The same, its JSON built into something."""
@@ -69,19 +69,8 @@ def _exec_form(stdin, body):
 
 def exec_call(path, stdin=None, **fields):
     if stdin is not None and len(stdin) > INLINE_STDIN:
-        return Call("POST", path, form=_exec_form(stdin, request(**fields)), patient=True)
-    return Call("POST", path, body=request(stdin, **fields), patient=True)
-
-
-def run_exec(**options):
-    return exec_call("/v1/exec", **options).to(exec_result)
-
-
-def run_code(**options):
-    call = Call("POST", "/v1/code", body=request(**options), patient=True)
-    result = yield call.to(code_result)
-    yield from fill(result)
-    return result
+        return Call("POST", path, form=_exec_form(stdin, request(**fields)))
+    return Call("POST", path, body=request(stdin, **fields))
 
 
 def fill(result):
@@ -92,7 +81,7 @@ def fill(result):
 
 
 def code_stream(**options):
-    return Call("POST", "/v1/code/stream", body=request(**options), patient=True)
+    return Call("POST", "/v1/code/stream", body=request(**options))
 
 
 def ws_token():
@@ -170,7 +159,7 @@ def process_logs(process_id):
 
 
 def follow(process_id):
-    return Call("GET", f"/v1/processes/{process_id}/follow", patient=True)
+    return Call("GET", f"/v1/processes/{process_id}/follow")
 
 
 def kill_process(process_id, signal):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import json
 import logging
@@ -13,40 +12,17 @@ import websockets.sync.client
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from . import _calls
+from ._collect import Collector
 from ._errors import RunrSandboxError, error_of
 from ._events import event_of, is_last
 from ._tls import default_context
 
-KEPT = 8 * 1024 * 1024  # bytes of each stream that a result holds
 PIECE = 64 * 1024
 OPEN_SECONDS = 30
 
 # The library would log the address with its token.
 _silent = logging.Logger("runr_sandbox.websocket")
 _silent.disabled = True
-
-
-class _Newest:
-    """The newest KEPT bytes of a stream."""
-
-    def __init__(self):
-        self._pieces = collections.deque()
-        self._size = 0
-        self.truncated = False
-
-    def add(self, data):
-        self._pieces.append(data)
-        self._size += len(data)
-        while self._size > KEPT:
-            over = self._size - KEPT
-            first = self._pieces.popleft()
-            if len(first) > over:
-                self._pieces.appendleft(first[over:])
-            self._size -= min(len(first), over)
-            self.truncated = True
-
-    def data(self):
-        return b"".join(self._pieces)
 
 
 @contextlib.contextmanager
@@ -83,8 +59,7 @@ class _Session:
         self._start = start
         self._ssl = ssl_context
         self._ws = self._close = None
-        self._last = None
-        self._collected = {"stdout": _Newest(), "stderr": _Newest()}
+        self._collector = Collector()
 
     def _address(self, token):
         return "ws" + self._sandbox._url[len("http"):] + f"/v1/exec/ws?token={token}"
@@ -99,17 +74,9 @@ class _Session:
         """The event of a message, or None."""
         said = json.loads(message)
         event = event_of(said["type"], said, said.get("offset"))
-        if event and event.type in self._collected:
-            self._collected[event.type].add(event.data)
-        if event and is_last(event):
-            self._finish(event)
+        if event:
+            self._collector.take(event)
         return event
-
-    def _finish(self, event):
-        out, err = self._collected["stdout"], self._collected["stderr"]
-        event.result.stdout_bytes, event.result.stdout_truncated = out.data(), out.truncated
-        event.result.stderr_bytes, event.result.stderr_truncated = err.data(), err.truncated
-        self._last = event
 
 
 def _input(data):
@@ -158,7 +125,7 @@ class Session(_Session):
         self._send('{"type":"kill"}')
 
     def __iter__(self):
-        while not self._last:
+        while not self._collector.result:
             with _connected():
                 message = self._ws.recv()
             event = self._take(message)
@@ -171,7 +138,7 @@ class Session(_Session):
         """How the command ended, and the output collected from its start on."""
         for _ in self:
             pass
-        return self._last.result
+        return self._collector.result
 
 
 class AsyncSession(_Session):
@@ -209,7 +176,7 @@ class AsyncSession(_Session):
         await self._send('{"type":"kill"}')
 
     async def __aiter__(self):
-        while not self._last:
+        while not self._collector.result:
             with _connected():
                 message = await self._ws.recv()
             event = self._take(message)
@@ -222,4 +189,4 @@ class AsyncSession(_Session):
         """How the command ended, and the output collected from its start on."""
         async for _ in self:
             pass
-        return self._last.result
+        return self._collector.result

@@ -6,12 +6,14 @@ import httpx
 
 from . import _calls
 from ._api import Api, create_options, settings
+from ._collect import Collector
 from ._errors import connection_errors, error_of
 from ._events import EventReader, broken, is_last
 from ._session import Session
 from ._tls import default_context
 
 CHUNK = 256 * 1024
+QUIET = 60  # seconds; on a stream the API says something every 15
 
 
 def _pieces(file):
@@ -30,6 +32,7 @@ class Sandbox(Api):
         self._url, key = settings(api_url, api_key)
         self._timeout = httpx.Timeout(request_timeout, connect=10)
         self._patient = httpx.Timeout(request_timeout, connect=10, read=None)
+        self._quiet = httpx.Timeout(request_timeout, connect=10, read=QUIET)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(base_url=self._url, headers=headers,
                                     verify=default_context())
@@ -92,14 +95,15 @@ class Sandbox(Api):
         except StopIteration as end:
             return end.value
 
-    def _stream(self, call):
+    def _stream(self, call, timeout):
         content = _pieces(call.content) if hasattr(call.content, "read") else call.content
         return self._http.stream(
             call.method, call.path, params=call.params, json=call.body, content=content,
-            files=call.form, timeout=self._patient if call.patient else self._timeout)
+            files=call.form, timeout=timeout)
 
     def _call(self, call):
-        with connection_errors(), self._stream(call) as response:
+        timeout = self._patient if call.patient else self._timeout
+        with connection_errors(), self._stream(call, timeout) as response:
             if response.is_error:
                 raise error_of(response.status_code, response.read())
             if not call.sink:
@@ -110,7 +114,7 @@ class Sandbox(Api):
 
     def _events(self, call):
         reader = EventReader()
-        with connection_errors(), self._stream(call) as response:
+        with connection_errors(), self._stream(call, self._quiet) as response:
             if response.is_error:
                 raise error_of(response.status_code, response.read())
             for piece in response.iter_bytes():
@@ -120,6 +124,12 @@ class Sandbox(Api):
                     if is_last(event):
                         return
         raise broken()
+
+    def _collect(self, events):
+        collector = Collector()
+        for event in events:
+            collector.take(event)
+        return collector.result
 
     def _session(self, start, ssl_context):
         return Session(self, start, ssl_context)

@@ -9,7 +9,7 @@ import pytest
 import runr_sandbox
 from fake_server import INFO, RESULT, FakeServer, sse
 from forms import Form
-from runr_sandbox import _session
+from runr_sandbox import _collect, _session
 from runr_sandbox._events import EventReader
 
 
@@ -82,7 +82,7 @@ def test_another_id_is_not_found(form, fake):
     (500, "ServerError"), (501, "NotSupportedError"), (503, "UnavailableError")])
 def test_every_status_has_its_class(sandbox, fake, status, name):
     body = {"error": {"code": "some_code", "message": "said so"}}
-    fake.answers["POST", "/v1/exec"] = (status, body)
+    fake.answers["POST", "/v1/exec/stream"] = (status, body)
     with pytest.raises(runr_sandbox.RunrSandboxError) as caught:
         sandbox.exec("true")
     error = caught.value
@@ -93,7 +93,7 @@ def test_every_status_has_its_class(sandbox, fake, status, name):
 
 
 def test_an_answer_that_is_no_json_is_an_error_too(sandbox, fake):
-    fake.answers["POST", "/v1/exec"] = (502, b"<html>")
+    fake.answers["POST", "/v1/exec/stream"] = (502, b"<html>")
     with pytest.raises(runr_sandbox.ServerError) as caught:
         sandbox.exec("true")
     assert (caught.value.status, caught.value.reason, caught.value.body) == (502, None, "<html>")
@@ -167,7 +167,6 @@ def test_a_follower_hears_of_a_gap(sandbox, fake):
 
 def test_an_output_too_large_for_the_result_is_read(sandbox, fake):
     output = {"path": "/output/a.png", "mime": "image/png", "size": 3, "data_base64": None}
-    fake.answers["POST", "/v1/code"] = (200, {**RESULT, "outputs": [output]})
     fake.answers["POST", "/v1/code/stream"] = (200, sse(("result", {**RESULT,
                                                                     "outputs": [output]})))
     fake.answers["GET", "/v1/files"] = (200, b"PNG")
@@ -221,7 +220,7 @@ def test_a_session_says_what_to_start_and_sends_input(sandbox, fake):
 
 
 def test_a_result_holds_the_newest_output(sandbox, fake, monkeypatch):
-    monkeypatch.setattr(_session, "KEPT", 10)
+    monkeypatch.setattr(_collect, "KEPT", 10)
 
     def script(ws):
         ws.recv()
