@@ -71,10 +71,12 @@ static void on_done(struct nk_job *job, bool canceled)
     (void)canceled;
     r->jobs--;
     r->grouping.busy = false;
-    if (r->closing)
+    if (r->closing) {
         nk_registry_release(r);
-    else
-        arm(r);
+        return;
+    }
+    arm(r);
+    nk_ending_step(r);
 }
 
 static void on_tick(uv_timer_t *timer)

@@ -97,4 +97,5 @@ def make_venv(folder, index):
     pip.chmod(0o755)
     return {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder),
             "PIP_INDEX_URL": index, "PIP_CONFIG_FILE": "/dev/null", "PIP_NO_CACHE_DIR": "1",
-            "PIP_NO_COMPILE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            "PIP_NO_COMPILE": "1", "PYTHONDONTWRITEBYTECODE": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -10,8 +10,8 @@ import threading
 class Body:
     """An iterator that closes the answer at its end, or when it is closed.
 
-    A framework may iterate with `async for` instead: threads read, and the answer is closed when the
-    task that iterates is over, so also when its client has left and nobody asks for more.
+    A framework may iterate with `async for` instead: threads read, and the answer is closed when
+    the task that iterates is over, so also when its client has left and nobody asks for more.
     """
 
     def __init__(self, response, size):

@@ -1,8 +1,8 @@
 """The methods that `Sandbox` and `AsyncSandbox` share.
 
 `_run(operation)` gives an operation's result, or a coroutine of it; `_events(call)` an iterator of
-events, or an async one; `_collect(events)` their result. A command whose end is waited for is read as a
-stream too: so it ends when nobody waits any more, and a dead connection is noticed.
+events, or an async one; `_collect(events)` their result. A command whose end is waited for is read
+as a stream too: so it ends when nobody waits any more, and a dead connection is noticed.
 """
 
 from __future__ import annotations
