@@ -20,6 +20,7 @@
 #include "base/job.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "code/context_table.h"
 #include "code/versions.h"
 #include "files/archives.h"
 #include "files/roots.h"
@@ -128,6 +129,7 @@ static void close_services(struct nk_app *a)
 {
     nk_run_sweep_stop(&a->leftovers);
     nk_server_close(&a->server);
+    nk_context_table_close(&a->contexts);
     nk_tenants_stop(a->tenants);
     nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);

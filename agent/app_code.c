@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app_inside.h"
+#include "code/context_table.h"
 #include "code/runtimes.h"
 #include "code/versions.h"
 
@@ -32,7 +33,11 @@ int nk_app_code_open(struct nk_app *a)
                    .memory = a->cfg->memory},
     };
 
-    return nk_versions_open(&vc, &a->versions);
+    const struct nk_context_table_config cc = {
+        .loop = &a->loop, .registry = a->registry, .max = (unsigned)a->cfg->max_contexts};
+    int rc = nk_context_table_open(&cc, &a->contexts);
+
+    return rc < 0 ? rc : nk_versions_open(&vc, &a->versions);
 }
 
 /* Where the code lies while it runs: the usual place, else where the user may write. */
@@ -65,6 +70,7 @@ int nk_app_code_fill(struct nk_app *a)
         .max_outputs = a->cfg->max_outputs,
         .switch_user = geteuid() == 0,
     };
+    api->contexts = a->contexts;
     if (!a->cfg->runtime)
         return 0;
     api->sandbox.runtime = strdup(a->cfg->runtime);

@@ -50,6 +50,7 @@ struct nk_app {
     struct nk_roots *roots;
     struct nk_runtimes *runtimes;
     struct nk_versions *versions;
+    struct nk_context_table *contexts;
     const char **temp_dirs; /* owned; the strings are borrowed */
     struct nk_run_sweep leftovers;
     struct nk_server *server;

@@ -24,6 +24,7 @@
 
 struct nk_archives;
 struct nk_cgroups;
+struct nk_context_table;
 struct nk_jobs;
 struct nk_keys;
 struct nk_lifetime;
@@ -67,6 +68,7 @@ struct nk_api {
     struct nk_tickets *tickets;
     struct nk_tenants *tenants; /* NULL: identities are off */
     struct nk_archives *archives;
+    struct nk_context_table *contexts;
     struct nk_spawner *spawner;
     struct nk_reaper *reaper;
     struct nk_kernel *kernel;

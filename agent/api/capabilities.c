@@ -57,7 +57,7 @@ static void write_features(struct nk_json_out *o, const struct nk_api *api)
     nk_json_out_open(o, "features", '{');
     nk_json_out_bool(o, "identities", api->tenants && nk_has(api->kernel, NK_MECH_IDENTITIES));
     for (size_t i = 0; i < NK_COUNT(names); i++)
-        nk_json_out_bool(o, names[i], false);
+        nk_json_out_bool(o, names[i], strcmp(names[i], "contexts") == 0);
     nk_json_out_close(o, '}');
 }
 

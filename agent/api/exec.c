@@ -1,4 +1,4 @@
-/* POST /v1/exec and /v1/code: one answer, when the command is over. */
+/* POST /v1/exec, /v1/code and /v1/contexts/ID/code: one answer, when the command is over. */
 #include <stdlib.h>
 
 #include "api/attachments.h"
@@ -21,7 +21,7 @@ static void reply(struct exec_call *call)
     struct nk_json_out o = {.buf = &body};
 
     nk_json_out_open(&o, NULL, '{');
-    if (call->starter.kind == NK_EXEC_CODE)
+    if (call->starter.kind == NK_EXEC_CODE || call->starter.kind == NK_EXEC_CONTEXT)
         nk_wire_code_result(&o, call->watcher.process, NK_WIRE_OUTPUT | NK_WIRE_IMAGES);
     else
         nk_wire_result(&o, call->watcher.process, true);
@@ -108,4 +108,9 @@ int nk_api_exec(struct nk_req *req, struct nk_err *err)
 int nk_api_code(struct nk_req *req, struct nk_err *err)
 {
     return run(req, NK_EXEC_CODE, err);
+}
+
+int nk_api_context_code(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_CONTEXT, err);
 }

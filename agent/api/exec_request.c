@@ -172,12 +172,35 @@ static int read_code(const struct nk_json *object, struct nk_arena *arena,
     return read_strings(args, "args", arena, &ask->args, err);
 }
 
+/* In a session: what belongs to the context is not for one run to choose. */
+static int read_context(const struct nk_json *object, enum nk_exec_kind kind,
+                        struct nk_exec_request *ask, struct nk_err *err)
+{
+    static const char *const others[] = {"command", "language", "args",         "env",  "cwd",
+                                         "user",    "tty",      "report_files", "cols", "rows"};
+
+    if (nk_json_read_bool(object, "queue", &ask->queue, err) < 0)
+        return -1;
+    if (kind != NK_EXEC_SESSION)
+        return 0;
+    if (nk_json_read_str(object, "context", &ask->context, err) < 0)
+        return -1;
+    if (!ask->context && nk_json_get(object, "queue"))
+        return nk_fail(err, NK_BAD_REQUEST, "queue is for code in a context");
+    for (size_t i = 0; ask->context && i < NK_COUNT(others); i++)
+        if (nk_json_get(object, others[i]))
+            return nk_fail(err, NK_BAD_REQUEST, "context and %s exclude each other", others[i]);
+    return 0;
+}
+
 /* What is to be run: a command, or code. */
 static int read_subject(const struct nk_json *object, enum nk_exec_kind kind,
                         struct nk_arena *arena, struct nk_exec_request *ask, struct nk_err *err)
 {
-    bool code = kind == NK_EXEC_CODE || kind == NK_EXEC_CODE_STREAM;
+    bool code = kind != NK_EXEC_WHOLE && kind != NK_EXEC_STREAM && kind != NK_EXEC_PROCESS;
 
+    if (kind == NK_EXEC_CONTEXT_NEW)
+        return nk_json_read_str(object, "language", &ask->language, err);
     if (kind == NK_EXEC_SESSION) {
         code = nk_json_get(object, "code") != NULL;
         if (code && nk_json_get(object, "command"))
@@ -264,6 +287,8 @@ static int read_own_fields(const struct nk_json *object, enum nk_exec_kind kind,
                            const struct nk_api_settings *set, struct nk_exec_request *ask,
                            struct nk_err *err)
 {
+    if (kind == NK_EXEC_CONTEXT_NEW)
+        return read_name(object, &ask->cmd, err);
     if (kind == NK_EXEC_PROCESS)
         return read_process_fields(object, set, &ask->cmd, err);
     return kind == NK_EXEC_SESSION ? read_session_fields(object, ask, err) : 0;
@@ -271,7 +296,8 @@ static int read_own_fields(const struct nk_json *object, enum nk_exec_kind kind,
 
 static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask, struct nk_err *err)
 {
-    if ((kind == NK_EXEC_WHOLE || kind == NK_EXEC_CODE) && ask->cmd.stdin_open)
+    if ((kind == NK_EXEC_WHOLE || kind == NK_EXEC_CODE || kind == NK_EXEC_CONTEXT) &&
+        ask->cmd.stdin_open)
         return nk_fail(err, NK_BAD_REQUEST,
                        "stdin_open needs a way to send more input: a stream, a process or a "
                        "WebSocket");
@@ -282,15 +308,21 @@ static int check_kind(enum nk_exec_kind kind, const struct nk_exec_request *ask,
     "stdin", "stdin_base64", "stdin_open", "timeout", "env", "cwd", "user", "max_output", "detach"
 #define COMMON_FIELDS ALL_FIELDS, "command", "report_files"
 #define CODE_FIELDS "code", "language", "args"
-#define FIELDS_MAX 20
+#define CONTEXT_FIELDS                                                                             \
+    "code", "queue", "timeout", "max_output", "detach", "stdin", "stdin_base64", "stdin_open"
+#define FIELDS_MAX 24
 
 static const char *const fields_of[][FIELDS_MAX] = {
     [NK_EXEC_WHOLE] = {COMMON_FIELDS},
     [NK_EXEC_STREAM] = {COMMON_FIELDS},
     [NK_EXEC_PROCESS] = {COMMON_FIELDS, "name", "tty", "cols", "rows", "log_bytes"},
-    [NK_EXEC_SESSION] = {COMMON_FIELDS, CODE_FIELDS, "type", "binary", "tty", "cols", "rows"},
+    [NK_EXEC_SESSION] = {COMMON_FIELDS, CODE_FIELDS, "context", "queue", "type", "binary", "tty",
+                         "cols", "rows"},
     [NK_EXEC_CODE] = {ALL_FIELDS, CODE_FIELDS},
     [NK_EXEC_CODE_STREAM] = {ALL_FIELDS, CODE_FIELDS},
+    [NK_EXEC_CONTEXT_NEW] = {"language", "cwd", "env", "name"},
+    [NK_EXEC_CONTEXT] = {CONTEXT_FIELDS},
+    [NK_EXEC_CONTEXT_STREAM] = {CONTEXT_FIELDS},
 };
 
 static int check_fields(const struct nk_json *object, enum nk_exec_kind kind, struct nk_err *err)
@@ -309,7 +341,8 @@ int nk_exec_request_read(const struct nk_json *object, enum nk_exec_kind kind,
 {
     struct nk_exec_request ask = {0};
 
-    if (check_fields(object, kind, err) < 0 || read_subject(object, kind, arena, &ask, err) < 0 ||
+    if (check_fields(object, kind, err) < 0 || read_context(object, kind, &ask, err) < 0 ||
+        read_subject(object, kind, arena, &ask, err) < 0 ||
         read_fields(object, set, arena, &ask, err) < 0 || check_kind(kind, &ask, err) < 0 ||
         read_own_fields(object, kind, set, &ask, err) < 0)
         return -1;

@@ -24,6 +24,9 @@ enum nk_exec_kind {
     NK_EXEC_SESSION, /* the first message of a WebSocket: also terminal, binary output, code */
     NK_EXEC_CODE,    /* code in place of the command */
     NK_EXEC_CODE_STREAM,
+    NK_EXEC_CONTEXT_NEW, /* no code: the interpreter of a context */
+    NK_EXEC_CONTEXT,     /* code for a context, whose id is in the path */
+    NK_EXEC_CONTEXT_STREAM,
     NK_EXEC_KINDS,
 };
 
@@ -38,6 +41,8 @@ struct nk_exec_request {
     const char *code;        /* NULL: a command */
     const char *language;    /* NULL: the default */
     const char *const *args; /* of code; NULL-ended, or NULL */
+    const char *context;     /* of code: the id of the context that runs it; NULL: none */
+    bool queue;              /* it waits for its turn there */
 };
 
 /* From the object of the contract. 0, or -1 with what is wrong; fini is needed after 0 only. */

@@ -68,21 +68,12 @@ static void on_started(struct nk_starter *l, const struct nk_err *err)
         fail_start(&e->session, err);
 }
 
-/* What the contract has and this daemon does not do yet. */
-static int check_supported(const struct nk_json *start, struct nk_err *err)
-{
-    if (nk_json_get(start, "context"))
-        return nk_fail(err, NK_NOT_SUPPORTED, "context is not supported");
-    return 0;
-}
-
 static void on_start(struct nk_session *s, const void *text, size_t len)
 {
     struct exec_session *e = of_session(s);
     struct nk_err err;
 
     if (nk_message_read_start(text, len, &e->start, &err) < 0 ||
-        check_supported(e->start, &err) < 0 ||
         nk_starter_run_late(&e->starter, s->ws.req, e->start, &err) < 0)
         fail_start(s, &err);
 }
@@ -94,6 +85,7 @@ static void write_opening(struct nk_session *s, struct nk_buf *out)
     nk_json_free(e->start);
     e->start = NULL;
     s->binary = e->starter.ask.binary;
+    s->shown.on = true;
     nk_wire_ws_started(out, s->watcher.process, s->watcher.pos);
 }
 

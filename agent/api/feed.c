@@ -62,18 +62,40 @@ static size_t event_max(size_t room)
     return room < 4096 ? 4096 : room;
 }
 
+/* The next piece of output, which ends where something is shown. */
+static enum nk_cut next_piece(struct nk_feed *f, size_t room, struct nk_cutter_piece *out)
+{
+    struct nk_process *p = f->watcher.process;
+    uint64_t end = nk_shown_end(&f->shown, p);
+    bool flush = f->flush || p->state == NK_PROC_EXITED || end < nk_process_stream_end(p);
+
+    return nk_cutter_next(&p->log, f->watcher.pos, end, event_max(room), flush, out);
+}
+
+static bool write_shown(struct nk_feed *f, struct nk_buf *out)
+{
+    struct nk_process *p = f->watcher.process;
+    const struct nk_display *d = nk_shown_due(&f->shown, p, f->watcher.pos);
+
+    if (!d)
+        return false;
+    nk_wire_sse_display(out, d);
+    nk_shown_told(&f->shown, p);
+    return true;
+}
+
 /* Output until the room is used; what the cutter said last. */
 static enum nk_cut write_output(struct nk_feed *f, struct nk_buf *out, size_t room)
 {
-    struct nk_process *p = f->watcher.process;
-    bool ended = p->state == NK_PROC_EXITED;
     size_t before = nk_buf_left(out);
     struct nk_cutter_piece piece;
     enum nk_cut kind = NK_CUT_TEXT;
 
     for (size_t used = 0; used < room && !out->failed; used = nk_buf_left(out) - before) {
-        kind = nk_cutter_next(&p->log, f->watcher.pos, nk_process_stream_end(p),
-                              event_max(room - used), f->flush || ended, &piece);
+        kind = NK_CUT_TEXT;
+        if (write_shown(f, out))
+            continue;
+        kind = next_piece(f, room - used, &piece);
         if (kind == NK_CUT_NOTHING || kind == NK_CUT_HELD || (kind == NK_CUT_GAP && f->holds))
             return kind;
         if (kind == NK_CUT_GAP)

@@ -13,13 +13,15 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "api/shown.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "process/process.h"
 
 struct nk_feed {
-    bool holds;   /* set by the owner: the pace is the reader's */
-    bool opening; /* set by the owner: a `started` event comes first */
+    bool holds;            /* set by the owner: the pace is the reader's */
+    bool opening;          /* set by the owner: a `started` event comes first */
+    struct nk_shown shown; /* set by the owner: whether what a run in a context shows comes too */
     /* Set by the owner; the closing event, NULL: `exit`. */
     void (*write_closing)(struct nk_feed *f, struct nk_buf *out);
     /* Set by the owner, may be NULL: the request is over. `gone`: before the closing event. */

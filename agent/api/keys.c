@@ -298,6 +298,7 @@ static int make_key(struct nk_keys *k, struct nk_req *req, const char *text, str
     return 0;
 }
 
+/* What a path names is part of what was asked for. */
 static void fingerprint(const struct nk_req *req, uint8_t out[32])
 {
     struct nk_sha256 hash;
@@ -306,6 +307,8 @@ static void fingerprint(const struct nk_req *req, uint8_t out[32])
 
     nk_sha256_init(&hash);
     nk_sha256_add(&hash, body, len);
+    if (nk_req_route(req) && strchr(nk_req_route(req)->path, '{'))
+        nk_sha256_add(&hash, nk_req_path(req), strlen(nk_req_path(req)));
     nk_sha256_end(&hash, out);
 }
 

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "api/env.h"
 #include "base/attr.h"
-#include "base/json.h"
+#include "base/json_echo.h"
 #include "base/json_out.h"
 #include "lifetime/lifetime.h"
 
@@ -37,32 +37,12 @@ void nk_sandbox_patch_free(struct nk_sandbox_patch *p)
     free(p);
 }
 
-static void write_value(struct nk_json_out *o, const char *key, const struct nk_json *v)
-{
-    enum nk_json_type type = nk_json_type(v);
-
-    if (type == NK_JSON_STRING)
-        nk_json_out_str(o, key, nk_json_str(v));
-    else if (type == NK_JSON_NUMBER)
-        nk_json_out_real(o, key, nk_json_num(v));
-    else if (type == NK_JSON_BOOL)
-        nk_json_out_bool(o, key, nk_json_true(v));
-    else if (type == NK_JSON_NULL)
-        nk_json_out_null(o, key);
-    if (type != NK_JSON_OBJECT && type != NK_JSON_ARRAY)
-        return;
-    nk_json_out_open(o, key, type == NK_JSON_OBJECT ? '{' : '[');
-    for (const struct nk_json *c = nk_json_first(v); c; c = nk_json_next(c))
-        write_value(o, type == NK_JSON_OBJECT ? nk_json_key(c) : NULL, c);
-    nk_json_out_close(o, type == NK_JSON_OBJECT ? '}' : ']');
-}
-
 static int copy_value(const struct nk_json *v, const char *name, char **out, struct nk_err *err)
 {
     struct nk_buf buf = {.max = NK_SANDBOX_TEXT_MAX};
     struct nk_json_out o = {.buf = &buf};
 
-    write_value(&o, NULL, v);
+    nk_json_echo(&o, NULL, v);
     nk_buf_add_char(&buf, '\0');
     if (buf.failed) {
         nk_buf_fini(&buf);

@@ -244,10 +244,11 @@ static void write_due(struct nk_session *s, struct nk_buf *out)
 }
 
 /* Bytes as they are, without a look at the characters. */
-static enum nk_cut next_bytes(const struct nk_process *p, uint64_t pos, size_t max,
-                              struct nk_cutter_piece *out)
+static enum nk_cut next_bytes(const struct nk_session *s, size_t max, struct nk_cutter_piece *out)
 {
-    uint64_t end = nk_process_stream_end(p);
+    const struct nk_process *p = s->watcher.process;
+    uint64_t pos = s->watcher.pos;
+    uint64_t end = nk_shown_end(&s->shown, p);
     struct nk_outlog_run run;
 
     if (pos >= end)
@@ -270,10 +271,24 @@ static enum nk_cut next_piece(struct nk_session *s, size_t room, struct nk_cutte
     const struct nk_process *p = s->watcher.process;
     size_t max = room >= NK_CUTTER_MAX / 2 ? NK_CUTTER_MAX : room < 4096 ? 4096 : room;
 
+    uint64_t end = nk_shown_end(&s->shown, p);
+    bool flush = s->flush || p->state == NK_PROC_EXITED || end < nk_process_stream_end(p);
+
     if (s->binary)
-        return next_bytes(p, s->watcher.pos, max, out);
-    return nk_cutter_next(&p->log, s->watcher.pos, nk_process_stream_end(p), max,
-                          s->flush || p->state == NK_PROC_EXITED, out);
+        return next_bytes(s, max, out);
+    return nk_cutter_next(&p->log, s->watcher.pos, end, max, flush, out);
+}
+
+static bool write_shown(struct nk_session *s, struct nk_buf *out)
+{
+    const struct nk_process *p = s->watcher.process;
+    const struct nk_display *d = nk_shown_due(&s->shown, p, s->watcher.pos);
+
+    if (!d)
+        return false;
+    nk_wire_ws_display(out, d);
+    nk_shown_told(&s->shown, p);
+    return true;
 }
 
 /* Output until the room is used; what the cutter said last. */
@@ -284,6 +299,9 @@ static enum nk_cut write_output(struct nk_session *s, struct nk_buf *out, size_t
     enum nk_cut kind = NK_CUT_TEXT;
 
     for (size_t used = 0; used < room && !out->failed; used = nk_buf_left(out) - before) {
+        kind = NK_CUT_TEXT;
+        if (write_shown(s, out))
+            continue;
         kind = next_piece(s, room - used, &piece);
         if (kind == NK_CUT_NOTHING || kind == NK_CUT_HELD || (kind == NK_CUT_GAP && s->holds))
             return kind;

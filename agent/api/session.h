@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "api/shown.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "http/ws_conn.h"
@@ -42,6 +43,7 @@ struct nk_session {
     bool holds;                             /* set by the owner */
     bool binary;                            /* set by the owner, at the latest in write_opening */
 
+    struct nk_shown shown; /* set by the owner, at the latest in write_opening */
     struct nk_ws_conn ws;
     struct nk_watcher watcher;
     uv_timer_t wait; /* for the first message, then for the rest of a character */

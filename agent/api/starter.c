@@ -4,6 +4,7 @@
 #include "api/env.h"
 #include "api/whose.h"
 #include "base/json.h"
+#include "code/context_table.h"
 #include "code/run.h"
 #include "http/request.h"
 #include "process/registry.h"
@@ -11,7 +12,7 @@
 /* The images of code are told by its closing event, which comes after its end. */
 static void keep(struct nk_starter *l, struct nk_process *p)
 {
-    if (l->kind != NK_EXEC_CODE_STREAM)
+    if (l->kind != NK_EXEC_CODE_STREAM && l->kind != NK_EXEC_CONTEXT_STREAM)
         return;
     l->kept = p;
     nk_registry_hold(p);
@@ -29,27 +30,99 @@ static int launch(struct nk_starter *l, const struct nk_command *cmd, struct nk_
     return 0;
 }
 
+/* The run is the context's from now on, which owns it also where it could not be made. */
+static int make_context(struct nk_starter *l, struct nk_err *err)
+{
+    struct nk_run *run = l->run;
+
+    l->run = NULL;
+    if (nk_context_table_make(l->api->contexts, run, &l->made, err) < 0)
+        return -1;
+    nk_context_ref(l->made);
+    nk_keys_bind(&l->use, nk_context_first(l->made));
+    return 0;
+}
+
+static int run_in_context(struct nk_starter *l, struct nk_err *err)
+{
+    struct nk_context *context = l->turn.context;
+    struct nk_context_info info = nk_context_info(context);
+    const char *const argv[] = {info.language, "context", info.id, NULL};
+    struct nk_command cmd = *nk_run_command(l->run);
+    struct nk_process *p;
+
+    cmd.argv = argv;
+    cmd.cwd = info.cwd;
+    cmd.host = nk_context_host(context);
+    if (!cmd.host)
+        return nk_fail(err, NK_OVERLOADED, "the interpreter has just ended");
+    if (nk_process_start(l->api->processes, &cmd, l->req ? l->watcher : NULL, &p, err) < 0)
+        return -1;
+    if (l->req)
+        keep(l, p);
+    nk_keys_bind(&l->use, p);
+    nk_context_run(&l->turn, p, nk_run_outcome(l->run), nk_run_code(l->run),
+                   cmd.stdin_given || cmd.stdin_open);
+    return 0;
+}
+
+static int launch_run(struct nk_starter *l, struct nk_err *err)
+{
+    int rc;
+
+    if (l->kind == NK_EXEC_CONTEXT_NEW)
+        return make_context(l, err);
+    rc = l->turn.context ? run_in_context(l, err) : launch(l, nk_run_command(l->run), err);
+    if (rc == 0) {
+        nk_run_started(l->run);
+        l->run = NULL;
+    }
+    return rc;
+}
+
 /* Without a request it goes on all the same where it survives its client. */
 static void on_prepared(void *ctx, const struct nk_err *failed)
 {
     struct nk_starter *l = ctx;
-    struct nk_run *run = l->run;
     struct nk_err err = {0};
 
-    l->run = NULL;
     if (failed)
         err = *failed;
     else if (!l->req && !l->survives)
         (void)nk_fail(&err, NK_OVERLOADED, "the client left before the start");
     else
-        (void)launch(l, nk_run_command(run), &err);
-    if (err.code == NK_OK) {
-        nk_run_started(run);
-    } else {
-        nk_run_free(run);
+        (void)launch_run(l, &err);
+    if (err.code != NK_OK) {
+        nk_context_leave(&l->turn);
+        nk_run_free(l->run);
         nk_keys_drop(&l->use, &err);
     }
+    l->run = NULL;
     l->done(l, err.code == NK_OK ? NULL : &err);
+}
+
+static void on_turn(struct nk_turn *t, const struct nk_err *err)
+{
+    struct nk_starter *l = NK_CONTAINER_OF(t, struct nk_starter, turn);
+
+    l->waits = false;
+    if (err)
+        on_prepared(l, err);
+    else
+        nk_run_prepare(l->run, on_prepared, l);
+}
+
+/* The look at the files comes in the turn: what others change before is not this run's. */
+static int wait_turn(struct nk_starter *l, struct nk_context *context, struct nk_err *err)
+{
+    l->turn.come = on_turn;
+    if (nk_context_wait_turn(context, &l->turn, l->ask.queue, err) == 0) {
+        l->waits = true;
+        return 0;
+    }
+    nk_run_free(l->run);
+    l->run = NULL;
+    return -1;
 }
 
 static int find_runtime(const struct nk_starter *l, const struct nk_runtime **out,
@@ -57,7 +130,7 @@ static int find_runtime(const struct nk_starter *l, const struct nk_runtime **ou
 {
     const char *name = l->ask.language ? l->ask.language : l->api->sandbox.runtime;
 
-    if (!l->ask.code || !name)
+    if ((!l->ask.code && l->kind != NK_EXEC_CONTEXT_NEW) || !name)
         return 0;
     *out = nk_runtimes_find(l->api->runs.runtimes, name);
     return *out ? 0 : nk_fail(err, NK_BAD_LANGUAGE, "there is no language %.80s here", name);
@@ -65,11 +138,27 @@ static int find_runtime(const struct nk_starter *l, const struct nk_runtime **ou
 
 static int start_run(struct nk_starter *l, struct nk_err *err)
 {
-    struct nk_run_request ask = {.cmd = &l->ask.cmd, .code = l->ask.code, .args = l->ask.args};
+    struct nk_run_request ask = {.cmd = &l->ask.cmd,
+                                 .code = l->ask.code,
+                                 .args = l->ask.args,
+                                 .driver = l->kind == NK_EXEC_CONTEXT_NEW};
     const struct nk_run_config cfg = nk_whose_runs(l->api, l->owner);
+    struct nk_context *context = NULL;
 
-    if (find_runtime(l, &ask.runtime, err) < 0 || nk_run_new(&cfg, &ask, &l->run, err) < 0)
+    if (ask.driver && nk_context_table_check(l->api->contexts, l->owner, err) < 0)
         return -1;
+    if (l->ask.context) {
+        context = nk_context_table_find(l->api->contexts, l->owner, l->ask.context);
+        if (!context)
+            return nk_fail(err, NK_NOT_FOUND, "no context %.80s", l->ask.context);
+        ask.context = nk_context_info(context).language;
+    } else if (find_runtime(l, &ask.runtime, err) < 0) {
+        return -1;
+    }
+    if (nk_run_new(&cfg, &ask, &l->run, err) < 0)
+        return -1;
+    if (context)
+        return wait_turn(l, context, err);
     nk_run_prepare(l->run, on_prepared, l);
     return 0;
 }
@@ -78,7 +167,7 @@ static int run(struct nk_starter *l, const struct nk_user *user, struct nk_err *
 {
     l->ask.cmd.user = user;
     l->ask.cmd.owner = l->owner;
-    if (l->ask.code || l->ask.report_files)
+    if (l->ask.code || l->ask.report_files || l->kind == NK_EXEC_CONTEXT_NEW)
         return start_run(l, err);
     return launch(l, &l->ask.cmd, err);
 }
@@ -184,6 +273,8 @@ static int start_first(struct nk_starter *l, const struct nk_json *object, struc
         nk_exec_request_fini(&l->ask);
         return nk_fail(err, NK_BAD_REQUEST, "stdin is given twice");
     }
+    if (l->kind == NK_EXEC_CONTEXT || l->kind == NK_EXEC_CONTEXT_STREAM)
+        l->ask.context = nk_req_param(l->req, "id");
     l->ask.cmd.stdin_open |= l->feeds;
     l->ask.cmd.capture = l->capture;
     l->survives = l->survives || l->ask.detach || l->kind == NK_EXEC_PROCESS;
@@ -250,8 +341,17 @@ bool nk_starter_drop(struct nk_starter *l)
     if (l->kept)
         nk_registry_unhold(l->kept);
     l->kept = NULL;
+    if (l->made)
+        nk_context_unref(l->made);
+    l->made = NULL;
+    if (l->waits && !l->survives) {
+        l->waits = false;
+        nk_context_leave(&l->turn);
+        nk_run_free(l->run);
+        l->run = NULL;
+    }
     if (l->run) {
-        if (!l->survives)
+        if (!l->survives && !l->waits)
             nk_run_stop(l->run);
         return false;
     }

@@ -15,6 +15,7 @@
 #include "api/keys.h"
 #include "base/err.h"
 #include "base/job.h"
+#include "code/context.h"
 #include "process/process.h"
 
 struct nk_api;
@@ -44,6 +45,9 @@ struct nk_starter {
     struct nk_err err;
     struct nk_owner *owner;  /* borrowed: outlives its records */
     struct nk_run *run;      /* owned while it is prepared */
+    struct nk_turn turn;     /* of a run in a context */
+    bool waits;              /* for that turn */
+    struct nk_context *made; /* holds a reference: of NK_EXEC_CONTEXT_NEW, once it is there */
     struct nk_process *kept; /* held until the request is over: its results are told at the end */
     bool repeat;             /* waits for what the key's first request started */
     bool looking;            /* the job has the struct */

@@ -1,4 +1,5 @@
-/* POST /v1/exec/stream and /v1/code/stream: the output as Server-Sent Events while it comes.
+/* POST /v1/exec/stream, /v1/code/stream and /v1/contexts/ID/code/stream: the output as Server-Sent
+ * Events while it comes.
  *
  * The response begins when the command has started (before that, errors are plain ones) and ends
  * after exactly one closing event. The reader sets the pace: its watcher holds the command's output
@@ -76,8 +77,9 @@ static int run(struct nk_req *req, enum nk_exec_kind kind, struct nk_err *err)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     s->feed =
         (struct nk_feed){.holds = true, .opening = true, .over = on_over, .released = on_released};
-    if (kind == NK_EXEC_CODE_STREAM)
+    if (kind != NK_EXEC_STREAM)
         s->feed.write_closing = write_result;
+    s->feed.shown.on = kind == NK_EXEC_CONTEXT_STREAM;
     s->starter = (struct nk_starter){.kind = kind,
                                      .watcher = nk_feed_watcher(&s->feed),
                                      .done = on_started,
@@ -97,4 +99,9 @@ int nk_api_exec_stream(struct nk_req *req, struct nk_err *err)
 int nk_api_code_stream(struct nk_req *req, struct nk_err *err)
 {
     return run(req, NK_EXEC_CODE_STREAM, err);
+}
+
+int nk_api_context_stream(struct nk_req *req, struct nk_err *err)
+{
+    return run(req, NK_EXEC_CONTEXT_STREAM, err);
 }

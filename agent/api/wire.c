@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/problem.h"
+#include "code/outcome.h"
 #include "code/run.h"
 #include "http/reply.h"
 #include "http/sse.h"
@@ -95,6 +96,23 @@ void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool with_outpu
     result(o, p, with_output, run && !nk_run_language(run) ? run : NULL);
 }
 
+/* What was shown is told once: on the way, or with the whole result. */
+static void outcome(struct nk_json_out *o, const struct nk_outcome *out, unsigned with)
+{
+    size_t max = with & NK_WIRE_IMAGES ? SIZE_MAX : NK_WIRE_BUNDLE_MAX;
+
+    nk_json_out_u64(o, "execution_count", out->count);
+    nk_outcome_write(o, "result", &out->result, max);
+    nk_outcome_write(o, "error", &out->error, SIZE_MAX);
+    nk_json_out_bool(o, "context_reset", out->reset);
+    if (!(with & NK_WIRE_OUTPUT))
+        return;
+    nk_json_out_open(o, "displays", '[');
+    for (size_t i = 0; i < out->displays; i++)
+        nk_outcome_write(o, NULL, &out->display[i].json, SIZE_MAX);
+    nk_json_out_close(o, ']');
+}
+
 void nk_wire_code_result(struct nk_json_out *o, struct nk_process *p, unsigned with)
 {
     const struct nk_run *run = nk_run_of(p);
@@ -103,6 +121,8 @@ void nk_wire_code_result(struct nk_json_out *o, struct nk_process *p, unsigned w
     nk_json_out_str(o, "language", run ? nk_run_language(run) : NULL);
     changes(o, "files_changed", run);
     images(o, run, with & NK_WIRE_IMAGES);
+    if (run && nk_run_outcome(run))
+        outcome(o, nk_run_outcome(run), with);
 }
 
 static void command(struct nk_json_out *o, const struct nk_process *p)
@@ -182,6 +202,15 @@ void nk_wire_sse_output(struct nk_buf *out, enum nk_cut kind, const struct nk_cu
 
     nk_wire_output(&o, kind, piece);
     end(&o);
+}
+
+void nk_wire_sse_display(struct nk_buf *out, const struct nk_display *d)
+{
+    struct nk_json_out o = {.buf = out};
+
+    nk_sse_begin(out, "display", d->offset);
+    nk_outcome_write(&o, NULL, &d->json, SIZE_MAX);
+    nk_sse_end(out);
 }
 
 void nk_wire_sse_gap(struct nk_buf *out, uint64_t from, uint64_t to)

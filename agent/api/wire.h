@@ -22,6 +22,8 @@ struct nk_req;
 /* The result of an ended command. `output`: with what it wrote (it was started with `capture`). */
 void nk_wire_result(struct nk_json_out *o, struct nk_process *p, bool output);
 
+#define NK_WIRE_BUNDLE_MAX (400u * 1024u) /* in a message of a session */
+
 enum nk_wire_with { NK_WIRE_OUTPUT = 1, NK_WIRE_IMAGES = 2 };
 /* The same of code; `with`: what it wrote, the bytes of images. */
 void nk_wire_code_result(struct nk_json_out *o, struct nk_process *p, unsigned with);
@@ -33,7 +35,10 @@ void nk_wire_process(struct nk_json_out *o, const struct nk_process *p, const ui
 /* `text` or `base64`, by what the cutter said. */
 void nk_wire_output(struct nk_json_out *o, enum nk_cut kind, const struct nk_cutter_piece *piece);
 
+struct nk_display;
+
 /* Events of a stream. */
+void nk_wire_sse_display(struct nk_buf *out, const struct nk_display *d);
 void nk_wire_sse_started(struct nk_buf *out, const struct nk_process *p, uint64_t offset);
 void nk_wire_sse_output(struct nk_buf *out, enum nk_cut kind, const struct nk_cutter_piece *piece);
 void nk_wire_sse_gap(struct nk_buf *out, uint64_t from, uint64_t to);

@@ -2,6 +2,7 @@
 
 #include "api/problem.h"
 #include "api/wire.h"
+#include "code/outcome.h"
 #include "code/run.h"
 #include "http/ws.h"
 #include "process/process.h"
@@ -71,6 +72,15 @@ void nk_wire_ws_bytes(struct nk_buf *out, const struct nk_cutter_piece *piece)
     nk_buf_add(out, head, sizeof head);
     nk_buf_add(out, piece->data, piece->len);
     nk_ws_end(out, at, NK_WS_BINARY);
+}
+
+void nk_wire_ws_display(struct nk_buf *out, const struct nk_display *d)
+{
+    struct message m = begin(out, "display");
+
+    nk_outcome_write(&m.o, "data", &d->json, NK_WIRE_BUNDLE_MAX);
+    nk_json_out_u64(&m.o, "offset", d->offset);
+    end(&m);
 }
 
 void nk_wire_ws_gap(struct nk_buf *out, uint64_t from, uint64_t to)

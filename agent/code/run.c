@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/attr.h"
+#include "code/outcome.h"
 #include "code/run_folder.h"
 #include "code/run_plan.h"
 #include "code/versions.h"
@@ -17,6 +18,7 @@ struct nk_run {
     struct nk_run_folder folder;
     struct nk_snapshot *snapshot; /* owned */
     struct nk_images images;
+    struct nk_outcome *outcome; /* owned; NULL: not in a context */
 
     struct nk_run_plan *plan; /* owned; NULL: it has started */
     struct nk_version_ask ask;
@@ -40,6 +42,7 @@ static void free_run(struct nk_run *r)
     nk_run_folder_fini(&r->folder);
     nk_images_fini(&r->images);
     nk_snapshot_free(r->snapshot);
+    nk_outcome_free(r->outcome);
     free(r);
 }
 
@@ -70,18 +73,25 @@ static void let_go(struct nk_run *r)
         free_run(r);
 }
 
+static size_t memory_of(const struct nk_run *r)
+{
+    return sizeof *r + r->kept + (r->outcome ? nk_outcome_memory(r->outcome) : 0);
+}
+
 static void on_trim(struct nk_after *a, bool all)
 {
     struct nk_run *r = NK_CONTAINER_OF(a, struct nk_run, after);
 
     nk_images_drop_data(&r->images);
+    if (r->outcome)
+        nk_outcome_drop_data(r->outcome);
     if (all) {
         nk_images_fini(&r->images);
         nk_snapshot_free(r->snapshot);
         r->snapshot = NULL;
         r->kept = 0;
     }
-    a->bytes = sizeof *r + r->kept;
+    a->bytes = memory_of(r);
 }
 
 static void announce(struct nk_run *r)
@@ -161,7 +171,11 @@ int nk_run_new(const struct nk_run_config *cfg, const struct nk_run_request *ask
 {
     struct nk_run *r = calloc(1, sizeof *r);
 
-    if (!r || nk_run_plan_new(ask, &r->plan) < 0) {
+    if (r && ask->context)
+        r->outcome = nk_outcome_new(cfg->max_outputs);
+    if (!r || (ask->context && !r->outcome) || nk_run_plan_new(ask, &r->plan) < 0) {
+        if (r)
+            nk_outcome_free(r->outcome);
         free(r);
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     }
@@ -171,6 +185,7 @@ int nk_run_new(const struct nk_run_config *cfg, const struct nk_run_request *ask
     r->plan->cmd.after = &r->after;
     r->creds = ask->cmd->user->creds;
     r->is_code = ask->code != NULL;
+    r->language = ask->context;
     nk_run_folder_init(&r->folder);
     *out = r;
     return 0;
@@ -186,7 +201,12 @@ static int slice_prepare(struct nk_task *t)
 {
     struct nk_run *r = run_of(t);
 
-    if (r->is_code && !nk_run_folder_is_there(&r->folder)) {
+    if (r->plan->driver) {
+        if (nk_run_plan_find(r->plan, r->cfg.runtimes, &t->err) < 0)
+            return -1;
+        return r->plan->checks ? 0 : nk_run_plan_drive(r->plan, &t->err);
+    }
+    if (r->is_code && !r->outcome && !nk_run_folder_is_there(&r->folder)) {
         if (nk_run_plan_find(r->plan, r->cfg.runtimes, &t->err) < 0)
             return -1;
         if (r->plan->checks)
@@ -232,7 +252,8 @@ static void on_prepared(struct nk_task *t)
     } else if (r->stopped) {
         tell_stopped(r);
     } else if (!plan->checks) {
-        r->language = plan->runtime ? plan->runtime->id : NULL;
+        if (plan->runtime)
+            r->language = plan->runtime->id;
         r->ready(r->ctx, NULL);
     } else if (nk_versions_ask(r->cfg.versions, &plan->tool, plan->way->version, &r->ask) < 0) {
         tell_stopped(r);
@@ -272,6 +293,16 @@ const struct nk_run *nk_run_of(const struct nk_process *p)
 const char *nk_run_language(const struct nk_run *r)
 {
     return r->language;
+}
+
+const char *nk_run_code(const struct nk_run *r)
+{
+    return r->plan->code;
+}
+
+struct nk_outcome *nk_run_outcome(const struct nk_run *r)
+{
+    return r->outcome;
 }
 
 size_t nk_run_changes(const struct nk_run *r, const struct nk_change **out)

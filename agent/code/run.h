@@ -21,6 +21,7 @@
 #include "process/process.h"
 
 struct nk_jobs;
+struct nk_outcome;
 struct nk_roots;
 struct nk_run;
 struct nk_versions;
@@ -44,6 +45,8 @@ struct nk_run_request {               /* borrowed for the call */
     const char *code;                 /* NULL: a command */
     const struct nk_runtime *runtime; /* NULL: the first that is found */
     const char *const *args;          /* NULL-ended, or NULL */
+    bool driver;                      /* no code: the interpreter of a context, which needs none */
+    const char *context; /* the language of the context that runs the code; NULL: none */
 };
 
 int nk_run_new(const struct nk_run_config *cfg, const struct nk_run_request *ask,
@@ -61,7 +64,9 @@ void nk_run_started(struct nk_run *r); /* the record owns it now: the command is
 
 /* Of a record; NULL: nothing is done around it. */
 const struct nk_run *nk_run_of(const struct nk_process *p);
-const char *nk_run_language(const struct nk_run *r); /* NULL: not code */
+const char *nk_run_language(const struct nk_run *r);       /* NULL: not code */
+const char *nk_run_code(const struct nk_run *r);           /* until it has started */
+struct nk_outcome *nk_run_outcome(const struct nk_run *r); /* NULL: not in a context */
 /* After the end; `nk_run_path` is how a change is told. */
 size_t nk_run_changes(const struct nk_run *r, const struct nk_change **out);
 size_t nk_run_images(const struct nk_run *r, const struct nk_image **out);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/drivers.h"
 #include "code/run_folder.h"
 #include "code/run_words.h"
 
@@ -66,7 +67,8 @@ int nk_run_plan_new(const struct nk_run_request *ask, struct nk_run_plan **out)
     if (!plan)
         return -ENOMEM;
     plan->runtime = ask->runtime;
-    plan->any = !plan->runtime;
+    plan->driver = ask->driver;
+    plan->any = !plan->runtime && !ask->context;
     if (copy_command(plan, ask) < 0) {
         nk_run_plan_free(plan);
         return -ENOMEM;
@@ -171,6 +173,21 @@ static int make_command(struct nk_run_plan *plan, const struct nk_run_folder *fo
         nk_run_folder_cache(folder, plan->cmd.envp, cache);
     plan->cmd.argv = nk_run_words_argv(way, &words, plan->args, &plan->arena);
     plan->cmd.envp = nk_run_words_env(way, &words, plan->cmd.envp, &plan->arena);
+    if (!plan->cmd.argv || !plan->cmd.envp)
+        return nk_fail(err, NK_OVERLOADED, "no memory for this request");
+    return 0;
+}
+
+int nk_run_plan_drive(struct nk_run_plan *plan, struct nk_err *err)
+{
+    const struct nk_driver *driver = nk_drivers_find(plan->runtime->id);
+    const struct nk_run_words words = {.tool = plan->tool.path, .cwd = plan->cmd.cwd};
+
+    if (!driver)
+        return nk_fail(err, NK_NOT_SUPPORTED, "%s has no contexts here: it keeps no state",
+                       plan->runtime->id);
+    plan->cmd.argv = nk_run_words_argv(&driver->way, &words, NULL, &plan->arena);
+    plan->cmd.envp = nk_run_words_env(&driver->way, &words, plan->cmd.envp, &plan->arena);
     if (!plan->cmd.argv || !plan->cmd.envp)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     return 0;

@@ -32,6 +32,7 @@ struct nk_run_plan {
     const struct nk_runtime_way *way; /* borrowed: the one that was found */
     struct nk_tool tool, needs;       /* its programs */
     bool any;                         /* the first runtime that is found */
+    bool driver;                      /* an interpreter that stays */
     bool checks;                      /* the version of the tool is to be asked */
     bool enough;                      /* it is enough */
     size_t runtime_at, way_at;        /* where looking goes on */
@@ -44,6 +45,9 @@ void nk_run_plan_free(struct nk_run_plan *plan);
  * used. -1: there is none, NK_NOT_SUPPORTED names what is missing. */
 int nk_run_plan_find(struct nk_run_plan *plan, const struct nk_runtimes *all, struct nk_err *err);
 void nk_run_plan_check(struct nk_run_plan *plan, const char *version);
+
+/* Completes the command of an interpreter that stays. 0, or -1 with err. */
+int nk_run_plan_drive(struct nk_run_plan *plan, struct nk_err *err);
 
 /* Puts the code into a new folder and completes the command. 0, or -1 with err. */
 int nk_run_plan_fill(struct nk_run_plan *plan, struct nk_run_folder *folder,

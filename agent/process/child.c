@@ -44,6 +44,28 @@ static NK_RAW int set_tty(const struct nk_spawn *s)
     return s->tty ? (int)nk_child_call(SYS_ioctl, s->stdio[0], TIOCSCTTY, 0, 0) : 0;
 }
 
+/* Its number may be that of a descriptor that is still needed: that one moves. */
+static NK_RAW int set_channel(struct nk_child *c)
+{
+    int fd = c->spawn->channel;
+
+    if (fd <= 0)
+        return 0;
+    if (c->status_fd == NK_SPAWN_CHANNEL)
+        c->status_fd =
+            (int)nk_child_call(SYS_fcntl, c->status_fd, F_DUPFD_CLOEXEC, NK_SPAWN_CHANNEL + 1, 0);
+    if (c->status_fd < 0)
+        return c->status_fd;
+    if (fd == NK_SPAWN_CHANNEL) /* dup3 refuses this, and would have cleared the flag */
+        return (int)nk_child_call(SYS_fcntl, fd, F_SETFD, 0, 0);
+    return (int)nk_child_call(SYS_dup3, fd, NK_SPAWN_CHANNEL, 0, 0);
+}
+
+static NK_RAW int first_to_close(const struct nk_child *c)
+{
+    return c->spawn->channel > 0 ? NK_SPAWN_CHANNEL + 1 : FIRST_FD;
+}
+
 /* First all three are lifted out of 0 to 2, so that no dup3 overwrites one still needed. */
 static NK_RAW int set_stdio(const struct nk_spawn *s)
 {
@@ -77,8 +99,9 @@ static NK_RAW int fd_number(const char *name)
     return fd;
 }
 
-/* Every descriptor above 2 that this directory of our own descriptors names; how many, or -errno. */
-static NK_RAW int close_listed(int dir, int keep)
+/* Every descriptor from `first` on that this directory of our own descriptors names; how many, or
+ * -errno. */
+static NK_RAW int close_listed(int dir, int first, int keep)
 {
     _Alignas(struct dirent_raw) char buf[2048];
     int closed = 0;
@@ -93,7 +116,7 @@ static NK_RAW int close_listed(int dir, int keep)
             int fd = fd_number(e->name);
 
             at += e->reclen;
-            if (fd < FIRST_FD || fd == keep || fd == dir)
+            if (fd < first || fd == keep || fd == dir)
                 continue;
             (void)nk_child_call(SYS_close, fd, 0, 0, 0);
             closed++;
@@ -101,7 +124,7 @@ static NK_RAW int close_listed(int dir, int keep)
     }
 }
 
-static NK_RAW int close_by_proc(int keep)
+static NK_RAW int close_by_proc(int first, int keep)
 {
     int dir =
         (int)nk_child_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
@@ -112,32 +135,32 @@ static NK_RAW int close_by_proc(int keep)
     do { /* closing while reading may skip entries: until a whole pass closes none */
         rc = (int)nk_child_call(SYS_lseek, dir, 0, SEEK_SET, 0);
         if (rc >= 0)
-            rc = close_listed(dir, keep);
+            rc = close_listed(dir, first, keep);
     } while (rc > 0);
     (void)nk_child_call(SYS_close, dir, 0, 0, 0);
     return rc;
 }
 
-static NK_RAW int close_by_loop(int keep)
+static NK_RAW int close_by_loop(int first, int keep)
 {
     struct rlimit lim;
     long rc = nk_child_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 
     if (rc < 0)
         return (int)rc;
-    for (long fd = FIRST_FD; fd < (long)lim.rlim_cur; fd++) {
+    for (long fd = first; fd < (long)lim.rlim_cur; fd++) {
         if (fd != keep)
             (void)nk_child_call(SYS_close, fd, 0, 0, 0);
     }
     return 0;
 }
 
-static NK_RAW int close_range_around(int keep)
+static NK_RAW int close_range_around(int first, int keep)
 {
     long rc = 0;
 
-    if (keep > FIRST_FD)
-        rc = nk_child_call(SYS_close_range, FIRST_FD, keep - 1, 0, 0);
+    if (keep > first)
+        rc = nk_child_call(SYS_close_range, first, keep - 1, 0, 0);
     if (rc == 0)
         rc = nk_child_call(SYS_close_range, keep + 1, UINT_MAX, 0, 0);
     return (int)rc;
@@ -145,11 +168,13 @@ static NK_RAW int close_range_around(int keep)
 
 static NK_RAW int close_fds(const struct nk_child *c)
 {
-    if (c->close_range && close_range_around(c->status_fd) == 0)
+    int first = first_to_close(c);
+
+    if (c->close_range && close_range_around(first, c->status_fd) == 0)
         return 0;
-    if (close_by_proc(c->status_fd) == 0)
+    if (close_by_proc(first, c->status_fd) == 0)
         return 0;
-    return close_by_loop(c->status_fd);
+    return close_by_loop(first, c->status_fd);
 }
 
 /* Handlers would run on the parent's memory, and an ignored signal would stay ignored after exec. */
@@ -378,7 +403,7 @@ static NK_RAW int execute(struct nk_child *c)
 
 /* All that can be done with the daemon's own rights comes before they are given up: the shorter the
  * time in which the user could stop or kill this child. */
-static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
+static NK_RAW int prepare(struct nk_child *c, enum nk_spawn_step *step)
 {
     const struct nk_spawn *s = c->spawn;
     const struct nk_heritage *h = s->heritage;
@@ -396,6 +421,8 @@ static NK_RAW int prepare(const struct nk_child *c, enum nk_spawn_step *step)
         return rc;
     *step = NK_STEP_STDIO;
     rc = set_stdio(s);
+    if (rc == 0)
+        rc = set_channel(c);
     if (rc < 0)
         return rc;
     *step = NK_STEP_FDS;

@@ -12,6 +12,7 @@
 #include "process/spawn.h"
 #include "process/userdb.h"
 
+struct nk_host;  /* process/hosted.h */
 struct nk_owner; /* process/registry.h */
 struct nk_process;
 
@@ -49,6 +50,10 @@ struct nk_command {
     size_t max_output;      /* of each captured stream */
     bool capture;           /* keep whole results (plain exec) */
     struct nk_after *after; /* taken when nk_process_start gives 0; NULL: none */
+    bool resident;          /* an interpreter that waits for code: no slot, on no list, its input
+                               kept (process/hosted.h). Who starts it watches it */
+    int channel;            /* taken likewise: becomes NK_SPAWN_CHANNEL; 0: none */
+    struct nk_host *host;   /* what runs it, in place of a process of its own; NULL */
     struct nk_limits limits;
 };
 

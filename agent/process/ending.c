@@ -58,7 +58,8 @@ static void send_kill(struct nk_registry *r, struct nk_process *p)
 
 static bool is_over(const struct nk_registry *r)
 {
-    return r->stats.running == 0 && nk_list_empty(&r->suspects) && r->jobs == 0;
+    return r->stats.running == 0 && r->residents == 0 && nk_list_empty(&r->suspects) &&
+           r->jobs == 0;
 }
 
 static void on_hunt_over(uv_timer_t *timer)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "process/hosted.h"
 #include "process/live.h"
 #include "process/registry.h"
 #include "process/terminal.h"
@@ -40,6 +41,7 @@ static int copy_words(struct nk_process *p, struct nk_live *l, const struct nk_c
     if (!p->argv || !p->cwd || !l->envp || (cmd->name && !p->name))
         return -ENOMEM;
     p->shell = cmd->shell;
+    p->resident = cmd->resident;
     memcpy(p->user, cmd->user->name, sizeof p->user);
     p->tty = cmd->tty;
     p->cols = cmd->cols;
@@ -80,21 +82,25 @@ static int make_input(struct nk_live *l, const struct nk_command *cmd)
     struct nk_input *in = &l->in;
     int rc;
 
+    if (cmd->resident)
+        return nk_hosted_keep_input(l);
     if (!cmd->stdin_given && !cmd->stdin_open) {
         l->spawn.stdio[0] = open("/dev/null", O_RDONLY | O_CLOEXEC | O_NOCTTY);
         return l->spawn.stdio[0] < 0 ? -errno : 0;
     }
-    rc = make_pipe(&l->spawn.stdio[0], &in->fd);
+    rc = cmd->host ? nk_hosted_open_input(l, cmd->host->carrier)
+                   : make_pipe(&l->spawn.stdio[0], &in->fd);
     if (rc < 0)
         return rc;
-    if (fcntl(in->fd, F_SETFL, O_NONBLOCK) < 0)
+    if (!cmd->host && fcntl(in->fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
     nk_buf_add(&in->pending, cmd->stdin_data, cmd->stdin_len);
     if (in->pending.failed)
         return -ENOMEM;
     l->process->input_end = cmd->stdin_len;
     in->close_after = !cmd->stdin_open;
-    nk_input_push(in); /* what fits goes into the pipe before there is a reader */
+    if (!cmd->host)
+        nk_input_push(in); /* what fits goes into the pipe before there is a reader */
     return 0;
 }
 
@@ -109,8 +115,11 @@ static int make_output(struct nk_output *o, int *out_write)
 
 static int make_pipes(struct nk_live *l, const struct nk_command *cmd)
 {
-    int rc = make_input(l, cmd);
+    bool wants = cmd->stdin_given || cmd->stdin_open || !cmd->host;
+    int rc = wants ? make_input(l, cmd) : 0;
 
+    if (cmd->host)
+        return rc;
     if (rc == 0)
         rc = make_output(&l->out[0], &l->spawn.stdio[1]);
     return rc < 0 ? rc : make_output(&l->out[1], &l->spawn.stdio[2]);

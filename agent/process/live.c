@@ -18,6 +18,7 @@ struct nk_live *nk_live_new(struct nk_process *p)
         l->out[i] = (struct nk_output){.live = l, .fd = -1, .stream = i ? NK_STDERR : NK_STDOUT};
     l->in.live = l;
     l->in.fd = -1;
+    l->kept_input = -1;
     for (int i = 0; i < 3; i++)
         l->spawn.stdio[i] = -1;
     return l;
@@ -78,8 +79,11 @@ static void close_all(struct nk_live *l)
     nk_output_close(&l->out[1]);
     nk_input_close(&l->in);
     nk_terminal_close(l);
+    nk_hosted_let_go(l);
     for (int i = 0; i < 3; i++)
         nk_close_fd(&l->spawn.stdio[i]);
+    if (l->spawn.channel > 0)
+        nk_close_fd(&l->spawn.channel);
     nk_live_unhandle(l);
     nk_process_unref(p);
 }

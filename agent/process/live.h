@@ -29,8 +29,9 @@ struct nk_output {
     struct nk_live *live; /* borrowed: the owner */
     int fd;               /* owned; -1: at its end */
     enum nk_stream stream;
-    bool handle; /* poll is initialised */
-    bool wide;   /* its pipe is as large as one read */
+    bool handle;        /* poll is initialised */
+    bool wide;          /* its pipe is as large as one read */
+    uint64_t must_read; /* bytes in it at the reap, or at a drain, that have not been read */
     bool armed;
 };
 
@@ -74,12 +75,15 @@ struct nk_live {
     bool kill_wanted; /* asked to end while the start was under way */
     bool paused;      /* not reading: a holding watcher is behind */
     bool closing;
-    bool gone;          /* nothing of the command lives: no more comes, whatever the kernel says */
-    size_t read_size;   /* grows with what comes */
-    uint64_t must_read; /* bytes in the outputs at the reap that have not been read */
-    unsigned quiet_ms;  /* how long the clock of the end has run */
+    bool gone;         /* nothing of the command lives: no more comes, whatever the kernel says */
+    size_t read_size;  /* grows with what comes */
+    unsigned quiet_ms; /* how long the clock of the end has run */
     uint64_t quiet_from;
     uint64_t timeout_left_ms; /* while paused: of the command's time */
+
+    int kept_input;          /* owned: of a resident, the reading end of its input; -1: none */
+    struct nk_process *sink; /* holds a reference: whose bytes are read; NULL: its own */
+    struct nk_drain *drain;  /* borrowed: waits until `must_read` is read; NULL: nobody does */
 };
 
 /* live.c */
@@ -97,6 +101,9 @@ void nk_output_read(struct nk_output *o, bool until_dry);
 void nk_output_close(struct nk_output *o);
 void nk_output_resume(struct nk_live *l); /* a watcher moved on: read again if there is room */
 size_t nk_output_room(const struct nk_process *p, uint64_t *out_keep);
+void nk_output_mark(struct nk_live *l);           /* what is in the pipes now must be read */
+uint64_t nk_output_left(const struct nk_live *l); /* of what must be read */
+struct nk_process *nk_output_sink(const struct nk_live *l);
 void nk_output_clock(struct nk_live *l, bool run); /* stands still while paused */
 void nk_output_reaped(struct nk_live *l); /* reads what is there, starts the clock of the end */
 void nk_output_gone(struct nk_live *l);   /* the rest is read and the terminal let go, soon */
@@ -109,6 +116,12 @@ void nk_input_close(struct nk_input *in);
 /* launch.c */
 int nk_launch_prepare(struct nk_live *l, const struct nk_command *cmd, struct nk_err *err);
 
+/* hosted.c */
+int nk_hosted_open_input(struct nk_live *l, const struct nk_process *carrier); /* or -errno */
+int nk_hosted_keep_input(struct nk_live *l); /* of a resident. 0 or -errno */
+void nk_hosted_read(struct nk_live *l);      /* bytes were read: a drain may be over */
+void nk_hosted_let_go(struct nk_live *l);    /* of the carrier */
+
 /* watcher.c */
 void nk_process_emit(struct nk_process *p, enum nk_proc_event ev, const struct nk_err *err);
 
@@ -118,9 +131,9 @@ void nk_process_drop_results(struct nk_process *p);
 void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 
 /* registry.c, trees.c */
-struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
-                                     const char *name, struct nk_err *err); /* takes a slot */
-void nk_registry_failed(struct nk_process *p); /* never started: gives the slot back, forgets */
+struct nk_process *nk_registry_adopt(struct nk_registry *r, const struct nk_command *cmd,
+                                     struct nk_err *err); /* takes a slot */
+void nk_registry_failed(struct nk_process *p);  /* never started: gives the slot back, forgets */
 void nk_registry_started(struct nk_process *p);
 void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
 void nk_registry_recount(struct nk_process *p); /* the memory of an ended record has changed */

@@ -70,6 +70,7 @@ void nk_output_close(struct nk_output *o)
     if (o->handle)
         uv_close((uv_handle_t *)&o->poll, on_closed); /* out of epoll before the descriptor goes */
     nk_close_fd(&o->fd);
+    o->must_read = 0;
 }
 
 static void arm_both(struct nk_live *l)
@@ -95,6 +96,17 @@ void nk_output_begin(struct nk_live *l)
         return;
     }
     (void)uv_timer_start(&l->quiet, on_first_look, FIRST_LOOK_MS, 0);
+}
+
+/* Whose bytes they are that are read. */
+struct nk_process *nk_output_sink(const struct nk_live *l)
+{
+    return l->sink ? l->sink : l->process;
+}
+
+uint64_t nk_output_left(const struct nk_live *l)
+{
+    return l->out[0].must_read + l->out[1].must_read;
 }
 
 static uint64_t hold_window(uint64_t read_so_far)
@@ -152,7 +164,7 @@ static void on_quiet(uv_timer_t *timer)
     struct nk_live *l = timer->data;
 
     l->quiet_ms += (unsigned)(uv_now(timer->loop) - l->quiet_from);
-    if (l->must_read > 0) {
+    if (nk_output_left(l) > 0) {
         clock_start(l);
         if (l->terminal)
             nk_output_read(&l->out[0], true);
@@ -183,8 +195,8 @@ static void on_stalled(uv_timer_t *timer)
     struct nk_live *l = timer->data;
     uint64_t keep;
 
-    (void)nk_output_room(l->process, &keep);
-    nk_outlog_forget(&l->process->log, keep);
+    (void)nk_output_room(nk_output_sink(l), &keep);
+    nk_outlog_forget(&nk_output_sink(l)->log, keep);
 }
 
 /* The clock of the end stands still while nothing is read; its timer watches the reader. */
@@ -223,7 +235,7 @@ void nk_output_resume(struct nk_live *l)
 {
     uint64_t keep;
 
-    if (!l->paused || nk_output_room(l->process, &keep) < NK_HOLD_MIN / 2)
+    if (!l->paused || nk_output_room(nk_output_sink(l), &keep) < NK_HOLD_MIN / 2)
         return;
     (void)uv_timer_stop(&l->quiet);
     l->paused = false;
@@ -236,12 +248,11 @@ void nk_output_resume(struct nk_live *l)
 
 static void note_bytes(struct nk_output *o, const uint8_t *data, size_t n)
 {
-    struct nk_live *l = o->live;
-    struct nk_process *p = l->process;
+    struct nk_process *p = nk_output_sink(o->live);
 
     nk_outlog_commit(&p->log, o->stream, n);
     nk_registry_count_read(p->registry, n);
-    l->must_read -= n < l->must_read ? n : l->must_read;
+    o->must_read -= n < o->must_read ? n : o->must_read;
     if (p->over) {
         nk_registry_recount(p);
         return;
@@ -268,7 +279,7 @@ static ssize_t read_away(struct nk_output *o)
  * that they read on, it stays small, because what a stalled reader costs is in there too. */
 static void widen(struct nk_output *o, size_t got)
 {
-    if (o->wide || got < PIPE_SIZE || o->live->process->log.end < WIDEN_FROM)
+    if (o->wide || got < PIPE_SIZE || nk_output_sink(o->live)->log.end < WIDEN_FROM)
         return;
     o->wide = true;
     (void)fcntl(o->fd, F_SETPIPE_SZ, (int)NK_READ_MAX); /* of a terminal, or over the quota: no */
@@ -278,15 +289,16 @@ static void widen(struct nk_output *o, size_t got)
 static ssize_t read_once(struct nk_output *o, size_t budget, size_t *out_asked)
 {
     struct nk_live *l = o->live;
+    struct nk_process *p = nk_output_sink(l);
     uint64_t keep;
-    size_t room = nk_output_room(l->process, &keep);
+    size_t room = nk_output_room(p, &keep);
     size_t want = l->read_size < budget ? l->read_size : budget;
     uint8_t *span;
     ssize_t n;
 
     if (room == 0)
         return -2;
-    span = nk_outlog_reserve(&l->process->log, want < room ? want : room, keep, out_asked);
+    span = nk_outlog_reserve(&p->log, want < room ? want : room, keep, out_asked);
     if (!span)
         return keep == UINT64_MAX ? read_away(o) : -2;
     do
@@ -312,7 +324,7 @@ void nk_output_read(struct nk_output *o, bool until_dry)
 
     if (o->fd < 0 || l->paused)
         return;
-    if (l->terminal && l->must_read > 0)
+    if (l->terminal && o->must_read > 0)
         until_dry = true;
     while (got < NK_READ_MAX) {
         n = read_once(o, NK_READ_MAX - got, &asked);
@@ -323,7 +335,7 @@ void nk_output_read(struct nk_output *o, bool until_dry)
             break;
     }
     if (n == 0 && l->terminal)
-        l->must_read = 0;
+        o->must_read = 0;
     nk_process_ref(p);
     if (n == -1)
         nk_output_close(o);
@@ -332,7 +344,9 @@ void nk_output_read(struct nk_output *o, bool until_dry)
     if (got > 0 && clock_runs(l))
         clock_start(l);
     if (got > 0)
-        nk_process_emit(p, NK_PROC_EV_OUTPUT, NULL);
+        nk_process_emit(nk_output_sink(l), NK_PROC_EV_OUTPUT, NULL);
+    if (p->live)
+        nk_hosted_read(l);
     if (n == -1) {
         nk_process_step(p);
         if (p->live)
@@ -353,14 +367,20 @@ static uint64_t held_by(const struct nk_output *o)
     return ioctl(o->fd, FIONREAD, &held) == 0 ? (uint64_t)held : 0;
 }
 
+/* What is in them now must be read before an end is told. */
+void nk_output_mark(struct nk_live *l)
+{
+    for (int i = 0; i < 2; i++)
+        l->out[i].must_read = held_by(&l->out[i]);
+}
+
 void nk_output_reaped(struct nk_live *l)
 {
     struct nk_process *p = l->process;
 
     if (!l->paused)
         (void)uv_timer_stop(&l->quiet);
-    for (int i = 0; i < 2; i++)
-        l->must_read += held_by(&l->out[i]);
+    nk_output_mark(l);
     for (int i = 0; i < 2 && p->live; i++)
         nk_output_read(&l->out[i], true);
     if (p->live)

@@ -37,7 +37,7 @@ static void start_clocks(struct nk_registry *r, struct nk_process *p)
 
 static void stop_group(struct nk_registry *r, struct nk_process *p)
 {
-    if (p->state == NK_PROC_RUNNING && !p->reaped)
+    if (p->state == NK_PROC_RUNNING && !p->reaped && !p->hosted)
         (void)kill(-p->pid, r->pause_to ? SIGSTOP : SIGCONT);
 }
 

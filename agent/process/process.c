@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "process/grouping.h"
+#include "process/hosted.h"
 #include "process/live.h"
 #include "process/registry.h"
 #include "process/signals.h"
@@ -175,7 +176,7 @@ static void on_spawned(struct nk_spawn *s, pid_t pid, const struct nk_err *err)
 int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct nk_watcher *w,
                      struct nk_process **out, struct nk_err *err)
 {
-    struct nk_process *p = nk_registry_adopt(r, cmd->owner, cmd->name, err);
+    struct nk_process *p = nk_registry_adopt(r, cmd, err);
     struct nk_live *l;
 
     if (!p)
@@ -196,9 +197,12 @@ int nk_process_start(struct nk_registry *r, const struct nk_command *cmd, struct
     p->after = cmd->after;
     if (w)
         nk_watcher_attach(w, p);
-    l->spawn.done = on_spawned;
-    nk_spawn_start(nk_registry_spawner(r), &l->spawn);
     *out = p;
+    if (p->hosted)
+        return 0;
+    l->spawn.done = on_spawned;
+    l->spawn.channel = cmd->channel;
+    nk_spawn_start(nk_registry_spawner(r), &l->spawn);
     return 0;
 
 fail:
@@ -218,6 +222,14 @@ static void hurry(struct nk_process *p, enum nk_reason why)
         p->after->hurry(p->after);
 }
 
+static void end_hosted(struct nk_process *p, enum nk_reason why)
+{
+    if (p->state != NK_PROC_RUNNING || p->reaped)
+        return;
+    note_end(p, why);
+    p->host->end(p->host, p, why);
+}
+
 void nk_process_end(struct nk_process *p, enum nk_reason why)
 {
     if (p->over && p->after)
@@ -227,6 +239,10 @@ void nk_process_end(struct nk_process *p, enum nk_reason why)
     if (p->state == NK_PROC_STARTING) {
         note_end(p, why);
         p->live->kill_wanted = true;
+        return;
+    }
+    if (p->hosted) {
+        end_hosted(p, why);
         return;
     }
     if (p->state == NK_PROC_RUNNING && !p->reaped) {
@@ -248,6 +264,11 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree)
         return;
     }
     p->asked_signal = signo;
+    if (p->hosted) {
+        if (p->host)
+            p->host->signal(p->host, p, signo, tree);
+        return;
+    }
     if (tree && nk_tree_job_start(p, signo) == 0)
         return;
     if (p->state != NK_PROC_RUNNING || p->reaped)
@@ -266,6 +287,10 @@ int nk_process_signal_foreground(struct nk_process *p, int signo)
 
     if (p->state != NK_PROC_RUNNING || p->reaped)
         return -ESRCH;
+    if (p->hosted) {
+        nk_process_signal(p, signo, signo == SIGKILL);
+        return 0;
+    }
     group = nk_terminal_foreground(p->live);
     if (group <= 0)
         group = p->pid;

@@ -93,6 +93,11 @@ struct nk_process {
     struct nk_list watchers;
     struct nk_list *emit_next; /* borrowed: where telling the watchers goes on */
     struct nk_live *live;      /* owned; NULL once nothing of it is open */
+
+    bool resident;
+    bool hosted;                /* runs in another process */
+    struct nk_host *host;       /* borrowed: outlives the run; NULL: it has ended, or not hosted */
+    struct nk_process *carrier; /* borrowed: whose outputs fill this log; NULL: its own, or none */
 };
 
 /* Starts a command and attaches `w`. 0: *out is the record (NK_PROC_STARTING), and STARTED or

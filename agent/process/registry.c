@@ -192,21 +192,25 @@ static bool name_taken(const struct nk_owner *o, const char *name)
     return false;
 }
 
-static int may_start(struct nk_registry *r, struct nk_owner *o, const char *name,
+static int may_start(struct nk_registry *r, struct nk_owner *o, const struct nk_command *cmd,
                      struct nk_err *err)
 {
+    const char *name = cmd->name;
+
     if (r->ending)
         return nk_fail(err, NK_SHUTTING_DOWN, "the sandbox is ending");
     if (r->paused)
         return nk_fail(err, NK_PAUSED, "the sandbox is paused");
-    if (o->running_count >= r->cfg.max_commands)
+    if (o->running_count >= r->cfg.max_commands && !cmd->resident)
         return nk_fail(err, NK_BUSY, "all %u command slots are taken", r->cfg.max_commands);
     if (name && name_taken(o, name))
         return nk_fail(err, NK_EXISTS, "a process named %s is running", name);
     return 0;
 }
 
-static struct nk_process *new_record(struct nk_registry *r, struct nk_owner *o, gid_t mark)
+/* A resident is kept by who watches it, and by what of it lives. */
+static struct nk_process *new_record(struct nk_registry *r, struct nk_owner *o,
+                                     const struct nk_command *cmd, gid_t mark)
 {
     struct nk_process *p = calloc(1, sizeof *p);
 
@@ -214,8 +218,11 @@ static struct nk_process *new_record(struct nk_registry *r, struct nk_owner *o, 
         return NULL;
     p->registry = r;
     p->owner = o;
-    p->refs = 1;
-    p->listed = true;
+    p->listed = !cmd->resident;
+    p->refs = p->listed ? 1 : 0;
+    p->resident = cmd->resident;
+    p->hosted = cmd->host != NULL;
+    p->host = cmd->host;
     p->mark = mark;
     p->serial = ++r->serial;
     nk_id_new(p->id);
@@ -223,37 +230,53 @@ static struct nk_process *new_record(struct nk_registry *r, struct nk_owner *o, 
     return p;
 }
 
-struct nk_process *nk_registry_adopt(struct nk_registry *r, struct nk_owner *owner,
-                                     const char *name, struct nk_err *err)
+static void take_slot(struct nk_process *p)
 {
-    struct nk_owner *o = owner ? owner : &r->own;
+    struct nk_registry *r = p->registry;
+
+    nk_list_append(&p->owner->running, &p->link);
+    if (p->resident) {
+        r->residents++;
+        return;
+    }
+    p->owner->running_count++;
+    r->stats.running++;
+    r->stats.started += !p->owner->uncounted;
+}
+
+struct nk_process *nk_registry_adopt(struct nk_registry *r, const struct nk_command *cmd,
+                                     struct nk_err *err)
+{
+    struct nk_owner *o = cmd->owner ? cmd->owner : &r->own;
+    bool marks = r->marks.count > 0 && !cmd->host;
     struct nk_process *p;
     gid_t mark;
 
-    if (may_start(r, o, name, err) < 0)
+    if (may_start(r, o, cmd, err) < 0)
         return NULL;
-    mark = nk_marks_take(&r->marks);
-    if (r->marks.count > 0 && mark == 0) {
+    mark = marks ? nk_marks_take(&r->marks) : 0;
+    if (marks && mark == 0) {
         nk_trees_look(r, true);
         (void)nk_fail(err, NK_OVERLOADED, "no mark is free: too many trees are alive");
         return NULL;
     }
-    p = new_record(r, o, mark);
+    p = new_record(r, o, cmd, mark);
     if (!p) {
         nk_marks_give(&r->marks, mark);
         (void)nk_fail(err, NK_OVERLOADED, "no memory for a command");
         return NULL;
     }
-    nk_list_append(&o->running, &p->link);
-    o->running_count++;
-    r->stats.running++;
-    r->stats.started += !o->uncounted;
+    take_slot(p);
     return p;
 }
 
 static void give_slot(struct nk_process *p)
 {
     nk_list_remove(&p->link);
+    if (p->resident) {
+        p->registry->residents--;
+        return;
+    }
     p->owner->running_count--;
     p->registry->stats.running--;
 }
@@ -263,7 +286,7 @@ void nk_registry_failed(struct nk_process *p)
     struct nk_registry *r = p->registry;
 
     give_slot(p);
-    r->stats.failed += !p->owner->uncounted;
+    r->stats.failed += !p->owner->uncounted && !p->resident;
     nk_marks_give(&r->marks, p->mark);
     p->mark = 0;
     unlist(p);
@@ -320,9 +343,11 @@ void nk_registry_ended(struct nk_process *p)
     struct nk_registry *r = p->registry;
 
     give_slot(p);
-    r->stats.exited += !p->owner->uncounted;
-    r->stats.killed += p->killed;
-    r->stats.timed_out += p->timed_out;
+    if (!p->resident) {
+        r->stats.exited += !p->owner->uncounted;
+        r->stats.killed += p->killed;
+        r->stats.timed_out += p->timed_out;
+    }
     if (p->listed) {
         if (p->reason == NK_REASON_CLIENT_GONE) /* nobody is there to read it */
             nk_outlog_drop(&p->log);
@@ -330,7 +355,8 @@ void nk_registry_ended(struct nk_process *p)
             nk_outlog_shrink(&p->log);
         join_ended(p);
     }
-    nk_trees_suspect(r, p);
+    if (!p->hosted) /* what it left belongs to its carrier */
+        nk_trees_suspect(r, p);
     nk_ending_step(r);
 }
 

@@ -43,7 +43,8 @@ struct nk_registry {
     bool pause_groups; /* the control groups are frozen, nobody was sent STOP */
     struct nk_grouping grouping;
 
-    unsigned jobs; /* tree jobs and scans under way */
+    unsigned jobs;      /* tree jobs and scans under way */
+    unsigned residents; /* that run */
     bool ending, killing, ended_told;
     enum nk_reason end_why;
     unsigned end_grace_ms; /* what is left of it after the hang-up */

@@ -106,6 +106,9 @@ static void close_stdio(struct nk_spawn *s)
         }
         nk_close_fd(&s->stdio[i]);
     }
+    if (s->channel > 0)
+        nk_close_fd(&s->channel);
+    s->channel = 0;
 }
 
 static void set_outcome(struct nk_starter *st, struct nk_spawn *s, bool reached)

@@ -24,6 +24,7 @@
 #include "process/reaper.h"
 
 #define NK_SPAWN_DEADLINE_MS 2000
+#define NK_SPAWN_CHANNEL 3 /* the one descriptor that a child can have beside 0, 1, 2 */
 
 struct nk_spawner;
 struct nk_kernel;
@@ -67,6 +68,7 @@ struct nk_spawn {
     bool switch_user;      /* false: keep our own ids (not root) */
     struct nk_limits limits;
     int stdio[3];      /* owned: become 0, 1, 2 in the child; closed here after the start */
+    int channel;       /* owned likewise: becomes NK_SPAWN_CHANNEL; 0: there is none */
     bool tty;          /* stdio[0] is a terminal: make it the controlling one */
     int oom_score_adj; /* raised to it; never lowered */
     int enter[3];      /* borrowed: files of control groups that the child puts itself into */

@@ -9,6 +9,15 @@ void nk_watcher_attach(struct nk_watcher *w, struct nk_process *p)
     nk_list_append(&p->watchers, &w->link);
 }
 
+/* Of a hosted run it is the interpreter's outputs that were held back. */
+static void resume(const struct nk_process *p)
+{
+    struct nk_live *l = p->carrier ? p->carrier->live : p->live;
+
+    if (l)
+        nk_output_resume(l);
+}
+
 void nk_watcher_detach(struct nk_watcher *w)
 {
     struct nk_process *p = w->process;
@@ -19,16 +28,15 @@ void nk_watcher_detach(struct nk_watcher *w)
     if (p->emit_next == &w->link)
         p->emit_next = w->link.next;
     nk_list_remove(&w->link);
-    if (p->live)
-        nk_output_resume(p->live);
+    resume(p);
     nk_process_unref(p);
 }
 
 void nk_watcher_advance(struct nk_watcher *w, uint64_t pos)
 {
     w->pos = pos;
-    if (w->holds && w->process && w->process->live)
-        nk_output_resume(w->process->live);
+    if (w->holds && w->process)
+        resume(w->process);
 }
 
 /* Every watcher once, whatever they detach meanwhile. */
