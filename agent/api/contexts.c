@@ -8,6 +8,7 @@
 #include "api/handlers.h"
 #include "api/starter.h"
 #include "api/wire.h"
+#include "base/json.h"
 #include "http/reply.h"
 #include "http/request.h"
 
@@ -48,12 +49,15 @@ static int reply_context(struct nk_req *req, int status, const struct nk_context
     return 0;
 }
 
+/* Of a request that says nothing but whose it is. */
 static struct nk_context *find(struct nk_req *req, struct nk_err *err)
 {
     struct nk_api *api = nk_req_app(req);
     const char *id = nk_req_param(req, "id");
     struct nk_context *c = nk_context_table_find(api->contexts, nk_req_identity(req), id);
 
+    if (nk_req_json(req) && nk_json_only(nk_req_json(req), NULL, 0, err) < 0)
+        return NULL;
     if (!c)
         (void)nk_fail(err, NK_NOT_FOUND, "no context %.80s", id);
     return c;

@@ -133,7 +133,7 @@ void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 /* registry.c, trees.c */
 struct nk_process *nk_registry_adopt(struct nk_registry *r, const struct nk_command *cmd,
                                      struct nk_err *err); /* takes a slot */
-void nk_registry_failed(struct nk_process *p);  /* never started: gives the slot back, forgets */
+void nk_registry_failed(struct nk_process *p); /* never started: gives the slot back, forgets */
 void nk_registry_started(struct nk_process *p);
 void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
 void nk_registry_recount(struct nk_process *p); /* the memory of an ended record has changed */

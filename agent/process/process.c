@@ -60,6 +60,14 @@ static void note_end(struct nk_process *p, enum nk_reason why)
     p->killed = why == NK_REASON_KILLED;
 }
 
+/* What a hosted one ran in was asked at its own end. */
+static bool of_memory(struct nk_process *p)
+{
+    if (!p->hosted)
+        return nk_grouping_oom(p);
+    return p->carrier && p->carrier->over && p->carrier->reason == NK_REASON_OOM;
+}
+
 static void set_reason(struct nk_process *p)
 {
     bool signaled = WIFSIGNALED(p->wait_status);
@@ -68,7 +76,7 @@ static void set_reason(struct nk_process *p)
         note_end(p, NK_REASON_KILLED); /* it died of what a client sent */
     if (!p->ended_by_us)
         p->reason = signaled ? NK_REASON_SIGNALED : NK_REASON_EXITED;
-    if (!p->ended_by_us && nk_process_exit_code(p) == 128 + SIGKILL && nk_grouping_oom(p))
+    if (!p->ended_by_us && nk_process_exit_code(p) == 128 + SIGKILL && of_memory(p))
         p->reason = NK_REASON_OOM;
     p->timed_out = p->reason == NK_REASON_TIMEOUT;
 }

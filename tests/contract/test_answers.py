@@ -294,10 +294,43 @@ def test_upgrades_that_are_refused(nook):
     ask(nook, "GET", f"/v1/exec/ws?token={token}", 401, tcp=True, auth=False)
 
 
+def test_a_context_from_its_start_to_its_end(nook):
+    body = {**spec.example("context_create.json"), "cwd": str(nook.workspace)}
+    made = ask(nook, "POST", "/v1/contexts", 201, json=body).json()
+    one = f"/v1/contexts/{made['id']}"
+    assert ask(nook, "GET", "/v1/contexts", 200).json() == {"contexts": [made]}
+    assert ask(nook, "GET", one, 200).json() == made
+    for code in (spec.example("context_code.json")["code"], "1/0", "display(1)", "input()"):
+        spec.check("ContextCodeRequest", {"code": code})
+        result = ask(nook, "POST", one + "/code", 200, json={"code": code, "timeout": 60}).json()
+        events = nook.stream("POST", one + "/code/stream", json={"code": code}).read().decode()
+        spec.check_stream("contextCodeStream",
+                          [(name, data) for name, _, data in spec.parse_sse(events)])
+        assert result["exit_code"] == (code in ("1/0", "input()"))
+    start = {"type": "start", "code": "display(2)\ninput()", "context": made["id"]}
+    with ws_client.session(nook) as session:
+        session.send(json.dumps(start))
+        session.send(json.dumps({"type": "stdin", "text": "typed\n"}))
+        agent, code = recorded(session)
+    assert (code, agent[-1][1]["result"]) == (1000, {"text/plain": "'typed'"})
+    spec.check_session("execWs", [("client", start)] + agent)
+    ask(nook, "POST", one + "/interrupt", 200)
+    ask(nook, "POST", one + "/restart", 200)
+    ask(nook, "POST", one + "/restart", 400, json={"x": 1})
+    ask(nook, "POST", one + "/code", 400, json={"code": "1", "language": "python"})
+    ask(nook, "DELETE", one, 204)
+    for method, tail in (("GET", ""), ("DELETE", ""), ("POST", "/interrupt"), ("POST", "/restart")):
+        ask(nook, method, one + tail, 404)
+    ask(nook, "POST", one + "/code", 404, json={"code": "1"})
+    ask(nook, "POST", "/v1/contexts", 400, json={"language": "klingon"})
+    ask(nook, "POST", "/v1/contexts", 501, json={"language": "sh"})
+
+
 def test_every_operation_is_asked_by_some_test_here():
     text = (spec.TOP / "tests" / "contract" / "test_answers.py").read_text()
     for path, _, _ in spec.operations():
         tail = path.replace("/v1/processes/{id}", "").replace("/v1/files/", "")
+        tail = tail.replace("/v1/contexts/{id}", "")
         assert tail in text, path
 
 

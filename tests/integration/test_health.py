@@ -57,7 +57,7 @@ def test_capabilities_tell_what_works_and_why_not(nook):
         assert set(state) == {"available", "reason"}, name
         assert (state["reason"] is None) == state["available"], name
     assert body["features"] == {"identities": False, "network": False, "pause": False,
-                                "contexts": False}
+                                "contexts": True}
 
 
 def test_limits_are_those_of_the_options(start_nook):
