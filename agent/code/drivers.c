@@ -7,13 +7,15 @@
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define ENV(...) ((const struct nk_runtime_env[]){__VA_ARGS__, {0}})
 
+/* Each reads a line with a number, and so many bytes of text, and runs that. */
+static const char py_start[] =
+    "f = open(3, 'rb', closefd=False)\n"
+    "exec(compile(f.read(int(f.readline())), '<context>', 'exec'), {'__name__': 'context'})";
+
 static const struct nk_driver drivers[] = {
     {
         .id = "python",
-        .way = {.argv = LIST("{tool}", "-u", "-c",
-                             "f = open(3, 'rb', closefd=False)\n"
-                             "exec(compile(f.read(int(f.readline())), '<context>', 'exec'), "
-                             "{'__name__': 'context'})"),
+        .way = {.argv = LIST("{tool}", "-u", "-c", py_start),
                 .env = ENV({"MPLBACKEND", "Agg", false})},
         .text = nk_driver_py,
     },
