@@ -26,10 +26,12 @@ def run(name, **names):
     return blocks.run(BLOCKS[name], FileUpload=FileUpload, Identity=Identity, **names)
 
 
-@pytest.fixture
-def client(start_box):
+@pytest.fixture(params=[Identity(token="user-42"),
+                        Identity(namespace="team-a", principal="user-42")],
+                ids=["token", "tenant and user"])
+def client(start_box, request):
     """At the address that is the default."""
-    return Client(api_key=start_box().token)
+    return Client(api_key=start_box("--identities").token, identity=request.param)
 
 
 @pytest.fixture
@@ -64,6 +66,13 @@ def test_installing_it_from_an_index_brings_nothing_else(tmp_path):
     assert seen.stdout.startswith(str(tmp_path / "venv"))
 
 
+def test_the_quick_start(start_box, capsys):
+    start_box("--identities")
+    result = run("Quick start")["result"]
+    assert capsys.readouterr().out == "0 42\n\n"
+    assert result["exit_code"] == 0
+
+
 def test_run_a_command(client):
     Path("input.csv").write_text("x\ny\n")
     client.exec("echo 'import sys; print(open(sys.argv[1]).read().upper())' > analyze.py")
@@ -76,11 +85,12 @@ def test_run_a_command(client):
 def test_files(client):
     for name in ("report.xlsx", "a.csv", "b.csv"):
         Path(name).write_text(name)
-    client.exec("mkdir out; echo 1 > out/f")
+    before = client.exec("mkdir -p out; echo 1 > out/f; id -u > out/uid; cat out/uid")["stdout"]
     names = run("Files", client=client)
     assert names["uploaded"]["path"] == "files/report.xlsx"
-    assert [entry["path"] for entry in names["entries"]] == ["out/f"]
-    assert client.list() == []
+    assert [entry["path"] for entry in names["entries"]] == ["out/f", "out/uid"]
+    assert [entry["path"] for entry in client.list(recursive=True)] == ["files", "out", "tmp"]
+    assert client.exec("id -u")["stdout"] == before
 
 
 def test_downloads(client, outcome):
@@ -143,4 +153,4 @@ def test_errors(client, outcome):
 
 def test_every_block_is_run():
     used = set(re.findall(r'(?:run\(|BLOCKS\[)"([^"]+)"', Path(__file__).read_text()))
-    assert len(BLOCKS) == 11 and BLOCKS.keys() - used == {"Quick start"}
+    assert len(BLOCKS) == 11 and used == BLOCKS.keys()
