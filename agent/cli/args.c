@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/out.h"
+#include "cli/verbs.h"
+
 static const struct nk_args_opt *find_name(const struct nk_args *args, const char *name, size_t len)
 {
     for (size_t i = 0; i < args->count; i++) {
@@ -128,4 +131,27 @@ void nk_args_list_fini(struct nk_args_list *list)
 {
     free(list->item);
     *list = (struct nk_args_list){0};
+}
+
+int nk_args_begin(struct nk_args *args, char **argv)
+{
+    struct nk_err err;
+    int rc = nk_args_read(args, argv, &err);
+
+    if (rc > 0)
+        return NK_VERBS_HELP;
+    return rc < 0 ? nk_out_fail(&err) : 0;
+}
+
+int nk_args_each(const struct nk_args *args, int (*one)(const void *ctx, const char *operand),
+                 const void *ctx)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < args->operand_count; i++) {
+        int rc = one(ctx, args->operand[i]);
+
+        status = rc ? rc : status;
+    }
+    return status;
 }

@@ -43,4 +43,11 @@ struct nk_args {
 int nk_args_read(struct nk_args *args, char **argv, struct nk_err *err);
 void nk_args_list_fini(struct nk_args_list *list);
 
+/* The beginning of every verb: 0, or the status to end with: help is wanted, or what is wrong was
+ * told. */
+int nk_args_begin(struct nk_args *args, char **argv);
+/* Each operand, also after one that failed: the last failure's status, or 0. */
+int nk_args_each(const struct nk_args *args, int (*one)(const void *ctx, const char *operand),
+                 const void *ctx);
+
 #endif

@@ -7,7 +7,6 @@
 #include "cli/ask.h"
 #include "cli/out.h"
 #include "cli/talk.h"
-#include "cli/verbs.h"
 
 #define LEAVE_KEY 0x1d /* Ctrl-] */
 
@@ -55,13 +54,10 @@ int nk_cmd_attach(char **argv, const struct nk_cli_env *env)
         {"--socket", 0, NK_ARGS_TEXT, &socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count != 1)
         return nk_out_fail_msg("attach takes one process, by id or name");
     return run(env, socket, args.operand[0], since);

@@ -5,7 +5,6 @@
 #include "cli/args.h"
 #include "cli/copy.h"
 #include "cli/out.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_cp_help[] =
     "usage: nookd cp [--socket PATH] SRC :DST    into the sandbox\n"
@@ -45,13 +44,10 @@ int nk_cmd_cp(char **argv, const struct nk_cli_env *env)
     struct nk_copy copy = {.env = env};
     const struct nk_args_opt table[] = {{"--socket", 0, NK_ARGS_TEXT, &copy.socket}};
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count != 2)
         return nk_out_fail_msg("cp needs a source and a destination (--help shows how)");
     return run(&copy, args.operand[0], args.operand[1]);

@@ -12,7 +12,6 @@
 #include "cli/out.h"
 #include "cli/talk.h"
 #include "cli/term.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_exec_help[] =
     "usage: nookd exec [OPTIONS] [--] COMMAND [ARGS...]\n"
@@ -38,22 +37,6 @@ struct exec_opts {
     const char *cwd, *timeout, *socket;
     struct nk_args_list env;
 };
-
-static int read_opts(struct exec_opts *o, struct nk_args *args, char **argv, struct nk_err *err)
-{
-    const struct nk_args_opt table[] = {
-        {"--interactive", 'i', NK_ARGS_FLAG, &o->input},
-        {"--tty", 't', NK_ARGS_FLAG, &o->tty},
-        {"--cwd", 0, NK_ARGS_TEXT, &o->cwd},
-        {"--env", 0, NK_ARGS_LIST, &o->env},
-        {"--timeout", 0, NK_ARGS_TEXT, &o->timeout},
-        {"--detach", 0, NK_ARGS_FLAG, &o->detach},
-        {"--socket", 0, NK_ARGS_TEXT, &o->socket},
-    };
-
-    *args = (struct nk_args){.opts = table, .count = NK_COUNT(table), .command = true};
-    return nk_args_read(args, argv, err);
-}
 
 static int add_command(struct nk_json_out *out, char **operand, struct nk_err *err)
 {
@@ -190,14 +173,19 @@ static int run(const struct exec_opts *o, char **operand, const struct nk_cli_en
 int nk_cmd_exec(char **argv, const struct nk_cli_env *env)
 {
     struct exec_opts o = {0};
-    struct nk_args args;
-    struct nk_err err;
-    int rc = read_opts(&o, &args, argv, &err);
-    int status;
+    const struct nk_args_opt table[] = {
+        {"--interactive", 'i', NK_ARGS_FLAG, &o.input},
+        {"--tty", 't', NK_ARGS_FLAG, &o.tty},
+        {"--cwd", 0, NK_ARGS_TEXT, &o.cwd},
+        {"--env", 0, NK_ARGS_LIST, &o.env},
+        {"--timeout", 0, NK_ARGS_TEXT, &o.timeout},
+        {"--detach", 0, NK_ARGS_FLAG, &o.detach},
+        {"--socket", 0, NK_ARGS_TEXT, &o.socket},
+    };
+    struct nk_args args = {.opts = table, .count = NK_COUNT(table), .command = true};
+    int status = nk_args_begin(&args, argv);
 
-    if (rc != 0)
-        status = rc > 0 ? NK_VERBS_HELP : nk_out_fail(&err);
-    else
+    if (status == 0)
         status = run(&o, args.operand, env);
     nk_args_list_fini(&o.env);
     return status;

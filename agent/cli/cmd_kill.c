@@ -7,7 +7,6 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/out.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_kill_help[] =
     "usage: nookd kill [-s SIGNAL] ID\n"
@@ -60,13 +59,10 @@ int nk_cmd_kill(char **argv, const struct nk_cli_env *env)
         {"--socket", 0, NK_ARGS_TEXT, &socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count != 1)
         return nk_out_fail_msg("kill needs one id or name (--help shows how)");
     return run(env, socket, args.operand[0], signal);

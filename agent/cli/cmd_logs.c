@@ -8,7 +8,6 @@
 #include "cli/ask.h"
 #include "cli/out.h"
 #include "cli/play.h"
-#include "cli/verbs.h"
 
 #define OFFSET_MAX ((uint64_t)1 << 53)
 
@@ -190,13 +189,10 @@ int nk_cmd_logs(char **argv, const struct nk_cli_env *env)
         {"--socket", 0, NK_ARGS_TEXT, &l.socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count != 1)
         return nk_out_fail_msg("logs needs one id or name (--help shows how)");
     l.id = args.operand[0];

@@ -9,7 +9,6 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/out.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_ls_help[] =
     "usage: nookd ls [-l] [-R] [--socket PATH] [PATH]\n"
@@ -188,17 +187,14 @@ int nk_cmd_ls(char **argv, const struct nk_cli_env *env)
         {"--socket", 0, NK_ARGS_TEXT, &l.socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count > 1)
         return nk_out_fail_msg("ls takes one path");
     if (args.operand_count == 1)
         l.path = args.operand[0];
-    rc = is_listable(l.path) ? -1 : print_one(&l);
-    return rc < 0 ? print_all(&l) : rc;
+    status = is_listable(l.path) ? -1 : print_one(&l);
+    return status < 0 ? print_all(&l) : status;
 }

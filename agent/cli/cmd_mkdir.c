@@ -7,7 +7,6 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/out.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_mkdir_help[] =
     "usage: nookd mkdir [-m MODE] [--socket PATH] PATH...\n"
@@ -31,16 +30,21 @@ static void write_body(struct nk_buf *body, const char *path, const char *mode)
     nk_json_out_close(&out, '}');
 }
 
-static int make_one(const struct nk_cli_env *env, const char *socket, const char *path,
-                    const char *mode)
+struct making {
+    const struct nk_cli_env *env;
+    const char *socket, *mode;
+};
+
+static int make_one(const void *ctx, const char *path)
 {
+    const struct making *m = ctx;
     struct nk_buf body = {0};
     struct nk_client *c = NULL;
     struct nk_err err;
     int rc = -1;
 
-    write_body(&body, path, mode);
-    if (nk_ask_open(env, socket, NK_ASK_TIMEOUT_MS, &c, &err) == 0)
+    write_body(&body, path, m->mode);
+    if (nk_ask_open(m->env, m->socket, NK_ASK_TIMEOUT_MS, &c, &err) == 0)
         rc = nk_ask_json(c, "POST", "/v1/files/mkdir", &body, NULL, &err);
     nk_client_free(c);
     nk_buf_fini(&body);
@@ -49,27 +53,19 @@ static int make_one(const struct nk_cli_env *env, const char *socket, const char
 
 int nk_cmd_mkdir(char **argv, const struct nk_cli_env *env)
 {
-    const char *socket = NULL, *mode = NULL;
+    struct making m = {.env = env};
     const struct nk_args_opt table[] = {
-        {"--mode", 'm', NK_ARGS_TEXT, &mode},
-        {"--socket", 0, NK_ARGS_TEXT, &socket},
+        {"--mode", 'm', NK_ARGS_TEXT, &m.mode},
+        {"--socket", 0, NK_ARGS_TEXT, &m.socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int status = 0;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count == 0)
         return nk_out_fail_msg("mkdir needs a path (--help shows how)");
-    if (mode && !nk_utf8_valid(mode, strlen(mode)))
+    if (m.mode && !nk_utf8_valid(m.mode, strlen(m.mode)))
         return nk_out_fail_msg("a mode is not UTF-8");
-    for (size_t i = 0; i < args.operand_count; i++) {
-        rc = make_one(env, socket, args.operand[i], mode);
-        status = rc ? rc : status;
-    }
-    return status;
+    return nk_args_each(&args, make_one, &m);
 }

@@ -3,7 +3,6 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/out.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_rm_help[] =
     "usage: nookd rm [-r] [--socket PATH] PATH...\n"
@@ -14,9 +13,15 @@ const char nk_cmd_rm_help[] =
     "  -r, --recursive  folders with all that is in them\n"
     "  --socket PATH    the daemon's socket\n";
 
-static int remove_one(const struct nk_cli_env *env, const char *socket, const char *path,
-                      bool recursive)
+struct removal {
+    const struct nk_cli_env *env;
+    const char *socket;
+    bool recursive;
+};
+
+static int remove_one(const void *ctx, const char *path)
 {
+    const struct removal *r = ctx;
     struct nk_buf target = {0};
     struct nk_client *c = NULL;
     struct nk_err err;
@@ -24,11 +29,11 @@ static int remove_one(const struct nk_cli_env *env, const char *socket, const ch
 
     nk_buf_add_str(&target, "/v1/files?path=");
     nk_ask_escape(&target, path);
-    nk_buf_add_str(&target, recursive ? "&recursive=true" : "");
+    nk_buf_add_str(&target, r->recursive ? "&recursive=true" : "");
     nk_buf_add_char(&target, '\0');
     if (target.failed)
         (void)nk_fail(&err, NK_OVERLOADED, "no memory");
-    else if (nk_ask_open(env, socket, 0, &c, &err) == 0)
+    else if (nk_ask_open(r->env, r->socket, 0, &c, &err) == 0)
         rc = nk_ask_json(c, "DELETE", (const char *)nk_buf_front(&target), NULL, NULL, &err);
     nk_client_free(c);
     nk_buf_fini(&target);
@@ -37,26 +42,17 @@ static int remove_one(const struct nk_cli_env *env, const char *socket, const ch
 
 int nk_cmd_rm(char **argv, const struct nk_cli_env *env)
 {
-    const char *socket = NULL;
-    bool recursive = false;
+    struct removal r = {.env = env};
     const struct nk_args_opt table[] = {
-        {"--recursive", 'r', NK_ARGS_FLAG, &recursive},
-        {"--socket", 0, NK_ARGS_TEXT, &socket},
+        {"--recursive", 'r', NK_ARGS_FLAG, &r.recursive},
+        {"--socket", 0, NK_ARGS_TEXT, &r.socket},
     };
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
-    struct nk_err err;
-    int status = 0;
-    int rc = nk_args_read(&args, argv, &err);
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count == 0)
         return nk_out_fail_msg("rm needs a path (--help shows how)");
-    for (size_t i = 0; i < args.operand_count; i++) {
-        rc = remove_one(env, socket, args.operand[i], recursive);
-        status = rc ? rc : status;
-    }
-    return status;
+    return nk_args_each(&args, remove_one, &r);
 }

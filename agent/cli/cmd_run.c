@@ -14,7 +14,6 @@
 #include "cli/exec_stream.h"
 #include "cli/out.h"
 #include "cli/run_result.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_run_help[] =
     "usage: nookd run [OPTIONS] LANG [FILE|-] [ARGS...]\n"
@@ -41,18 +40,6 @@ struct run_opts {
     const char *outputs, *context, *cwd, *timeout, *socket;
     struct nk_args_list env;
 };
-
-static int read_opts(struct run_opts *o, struct nk_args *args, char **argv, struct nk_err *err)
-{
-    const struct nk_args_opt table[] = {
-        {"--outputs", 0, NK_ARGS_TEXT, &o->outputs}, {"--context", 0, NK_ARGS_TEXT, &o->context},
-        {"--cwd", 0, NK_ARGS_TEXT, &o->cwd},         {"--env", 0, NK_ARGS_LIST, &o->env},
-        {"--timeout", 0, NK_ARGS_TEXT, &o->timeout}, {"--socket", 0, NK_ARGS_TEXT, &o->socket},
-    };
-
-    *args = (struct nk_args){.opts = table, .count = NK_COUNT(table), .command = true};
-    return nk_args_read(args, argv, err);
-}
 
 static int read_all(int fd, const char *name, struct nk_buf *code, struct nk_err *err)
 {
@@ -152,14 +139,15 @@ static int run(struct run_opts *o, char **operand, const struct nk_cli_env *env)
 int nk_cmd_run(char **argv, const struct nk_cli_env *env)
 {
     struct run_opts o = {0};
-    struct nk_args args;
-    struct nk_err err;
-    int rc = read_opts(&o, &args, argv, &err);
-    int status;
+    const struct nk_args_opt table[] = {
+        {"--outputs", 0, NK_ARGS_TEXT, &o.outputs}, {"--context", 0, NK_ARGS_TEXT, &o.context},
+        {"--cwd", 0, NK_ARGS_TEXT, &o.cwd},         {"--env", 0, NK_ARGS_LIST, &o.env},
+        {"--timeout", 0, NK_ARGS_TEXT, &o.timeout}, {"--socket", 0, NK_ARGS_TEXT, &o.socket},
+    };
+    struct nk_args args = {.opts = table, .count = NK_COUNT(table), .command = true};
+    int status = nk_args_begin(&args, argv);
 
-    if (rc != 0)
-        status = rc > 0 ? NK_VERBS_HELP : nk_out_fail(&err);
-    else
+    if (status == 0)
         status = run(&o, args.operand, env);
     nk_args_list_fini(&o.env);
     return status;

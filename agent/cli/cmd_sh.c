@@ -8,7 +8,6 @@
 #include "cli/out.h"
 #include "cli/talk.h"
 #include "cli/term.h"
-#include "cli/verbs.h"
 
 const char nk_cmd_sh_help[] =
     "usage: nookd sh [OPTIONS]\n"
@@ -43,14 +42,10 @@ int nk_cmd_sh(char **argv, const struct nk_cli_env *env)
     struct nk_args args = {.opts = table, .count = NK_COUNT(table)};
     bool tty = isatty(STDIN_FILENO);
     struct nk_buf start = {0};
-    struct nk_err err;
-    int rc = nk_args_read(&args, argv, &err);
-    int status;
+    int status = nk_args_begin(&args, argv);
 
-    if (rc > 0)
-        return NK_VERBS_HELP;
-    if (rc < 0)
-        return nk_out_fail(&err);
+    if (status != 0)
+        return status;
     if (args.operand_count > 0)
         return nk_out_fail_msg("sh takes no operands (nookd exec runs a command)");
     build(&start, tty);
