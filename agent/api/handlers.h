@@ -51,6 +51,7 @@ int nk_api_file_move(struct nk_req *req, struct nk_err *err);
 int nk_api_file_copy(struct nk_req *req, struct nk_err *err);
 int nk_api_file_chmod(struct nk_req *req, struct nk_err *err);
 int nk_api_workspace_delete(struct nk_req *req, struct nk_err *err);
+int nk_api_port_proxy(struct nk_req *req, struct nk_err *err);
 int nk_api_sandbox_show(struct nk_req *req, struct nk_err *err);
 int nk_api_sandbox_patch(struct nk_req *req, struct nk_err *err);
 int nk_api_sandbox_delete(struct nk_req *req, struct nk_err *err);

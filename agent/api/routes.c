@@ -97,6 +97,8 @@ const struct nk_route nk_routes[] = {
      .touches = 1},
     {"PUT", "/v1/archive", "archiveWrite", nk_api_archive_write, .ident = NK_IDENT_OPTIONAL,
      .body = NK_BODY_STREAM, .query = {"path", "strict"}, .while_paused = 1, .touches = 1},
+    {"ANY", "/v1/proxy/{port}/{rest...}", "proxy", nk_api_port_proxy, .ident = NK_IDENT_OPTIONAL,
+     .body = NK_BODY_STREAM, .while_paused = 1, .touches = 1, .opaque = 1},
     {"GET", "/v1/sandbox", "sandboxShow", nk_api_sandbox_show, .while_paused = 1,
      .while_ending = 1},
     {"PATCH", "/v1/sandbox", "sandboxPatch", nk_api_sandbox_patch, .body = NK_BODY_JSON,

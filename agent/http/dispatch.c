@@ -55,8 +55,9 @@ static int find_row(struct nk_req *req, struct nk_err *out_query_err, int *out_q
     int found =
         nk_router_find(cfg->routes, cfg->route_count, head->method, head->path, &req->match, err);
 
-    *out_query =
-        nk_query_parse(&req->arena, head->query, head->query_len, &req->query, out_query_err);
+    if (found < 0 || !req->match.route->opaque)
+        *out_query =
+            nk_query_parse(&req->arena, head->query, head->query_len, &req->query, out_query_err);
     if (found == 0 && decode_params(req, out_query_err) < 0) {
         req->match.param_count = 0;
         *out_query = -1;
@@ -99,7 +100,7 @@ static int judge(struct nk_req *req, bool ask, struct nk_err *err)
         *err = found < 0 ? row_err : query_err;
         return -1;
     }
-    if (nk_query_check(&req->query, req->match.route, err) < 0 ||
+    if ((!req->match.route->opaque && nk_query_check(&req->query, req->match.route, err) < 0) ||
         (req->match.route->websocket && nk_ws_accept_check(req->head, err) < 0) ||
         check_expectation(req, err) < 0)
         return -1;

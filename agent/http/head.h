@@ -18,6 +18,7 @@ struct nk_head {
     const char *path;      /* without the query; of an absolute target the path alone */
     const char *query;     /* "" where there is none */
     size_t query_len;
+    bool queried;          /* there is a query, which may be empty */
     const char *authority; /* of an absolute target, which replaces Host; or NULL */
     const char *fields;    /* name NUL value NUL, `field_count` times */
     size_t field_count;

@@ -127,6 +127,22 @@ void nk_listener_close(struct nk_listener *l)
     nk_bind_file_fini(&l->file);
 }
 
+unsigned nk_listener_port(const struct nk_listener *l)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } a = {.any = {.sa_family = AF_UNSPEC}};
+    socklen_t len = sizeof a;
+
+    if (getsockname(l->fd, &a.any, &len) < 0)
+        return 0;
+    if (a.any.sa_family == AF_INET)
+        return ntohs(a.in.sin_port);
+    return a.any.sa_family == AF_INET6 ? ntohs(a.in6.sin6_port) : 0;
+}
+
 int nk_listener_open(struct nk_server *s, int fd, struct nk_bind_file *file, bool local)
 {
     struct nk_listener *l = calloc(1, sizeof *l);

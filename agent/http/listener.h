@@ -26,6 +26,7 @@ struct nk_listener {
 /* Takes `fd` and `file`, also on failure. -errno or 0. */
 int nk_listener_open(struct nk_server *s, int fd, struct nk_bind_file *file, bool local);
 void nk_listener_close(struct nk_listener *l);
+unsigned nk_listener_port(const struct nk_listener *l); /* 0: not TCP */
 /* Accepts, or stops to, as the server has room. */
 void nk_listener_start(struct nk_listener *l);
 void nk_listener_stop(struct nk_listener *l);

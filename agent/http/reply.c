@@ -36,6 +36,21 @@ void nk_reply_header(struct nk_req *req, const char *name, const char *value)
     nk_buf_add(&req->extra, "\r\n", 2);
 }
 
+void nk_reply_lines(struct nk_req *req, const struct nk_buf *lines)
+{
+    nk_buf_add(&req->extra, nk_buf_front(lines), nk_buf_left(lines));
+    req->extra.failed |= lines->failed;
+}
+
+void nk_reply_interim(struct nk_req *req, int status, const struct nk_buf *lines)
+{
+    /* One that cannot be kept is left out: nothing depends on it. */
+    if (req->replied || req->head->http10 || lines->failed)
+        return;
+    nk_reply_head_interim(&req->out.head, status, lines);
+    nk_conn_touch(req->conn);
+}
+
 void nk_reply_empty(struct nk_req *req, int status)
 {
     nk_reply_bytes(req, status, NULL, NULL, 0);

@@ -37,6 +37,11 @@ struct nk_source {
 /* Copies name and value; a value with CR, LF or NUL is our own mistake. */
 void nk_reply_header(struct nk_req *req, const char *name, const char *value);
 
+/* Whole header lines, which are known to be well formed. */
+void nk_reply_lines(struct nk_req *req, const struct nk_buf *lines);
+/* Ahead of the answer, any number of times: 102 to 199. HTTP/1.0 has none. */
+void nk_reply_interim(struct nk_req *req, int status, const struct nk_buf *lines);
+
 void nk_reply_empty(struct nk_req *req, int status);
 void nk_reply_bytes(struct nk_req *req, int status, const char *type, const void *data, size_t len);
 /* Takes the content of `body`, leaving it empty; a failed buffer becomes 503 overloaded. */

@@ -14,6 +14,8 @@ struct reason {
 
 static const struct reason reasons[] = {
     {101, "Switching Protocols"},
+    {102, "Processing"},
+    {103, "Early Hints"},
     {200, "OK"},
     {201, "Created"},
     {202, "Accepted"},
@@ -118,6 +120,22 @@ static void add_connection(struct nk_req *req, struct nk_buf *out)
         add_line(out, "Connection", "keep-alive");
 }
 
+static void add_status(struct nk_buf *out, int status)
+{
+    nk_buf_add(out, "HTTP/1.1 ", 9);
+    nk_buf_add_u64(out, (uint64_t)status);
+    nk_buf_add_char(out, ' ');
+    nk_buf_add_str(out, reason_of(status));
+    nk_buf_add(out, "\r\n", 2);
+}
+
+void nk_reply_head_interim(struct nk_buf *out, int status, const struct nk_buf *lines)
+{
+    add_status(out, status);
+    nk_buf_add(out, nk_buf_front(lines), nk_buf_left(lines));
+    nk_buf_add(out, "\r\n", 2);
+}
+
 void nk_reply_head_write(struct nk_req *req, const char *type, int64_t length, size_t body_room)
 {
     struct nk_buf *out = &req->out.head;
@@ -125,11 +143,7 @@ void nk_reply_head_write(struct nk_req *req, const char *type, int64_t length, s
     if (!keeps_connection(req, length))
         req->close_after = true;
     (void)nk_buf_reserve(out, HEAD_ROOM + nk_buf_left(&req->extra) + body_room);
-    nk_buf_add(out, "HTTP/1.1 ", 9);
-    nk_buf_add_u64(out, (uint64_t)req->status);
-    nk_buf_add_char(out, ' ');
-    nk_buf_add_str(out, reason_of(req->status));
-    nk_buf_add(out, "\r\n", 2);
+    add_status(out, req->status);
     add_line(out, "X-Request-Id", nk_req_id(req));
     add_line(out, "X-Nook-Instance", req->conn->server->cfg.instance);
     if (type)

@@ -11,10 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct nk_buf;
 struct nk_req;
 
 /* `length` -1: not known before. `body_room`: bytes that the caller will add behind. */
 void nk_reply_head_write(struct nk_req *req, const char *type, int64_t length, size_t body_room);
+
+void nk_reply_head_interim(struct nk_buf *out, int status, const struct nk_buf *lines);
 
 /* By method and status; valid once the status is set. */
 bool nk_reply_head_has_body(const struct nk_req *req);

@@ -34,9 +34,19 @@ static int read_status(struct nk_response *r, const char *line, struct nk_err *e
     if (line[12] != ' ' && line[12] != '\0')
         return malformed(err, "status line");
     r->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
-    if (r->status < 100)
+    r->old = line[7] == '0';
+    if (r->status < 100 || r->status > 599)
         return malformed(err, "status code");
     return 0;
+}
+
+static bool has_control(const char *value)
+{
+    for (; *value != '\0'; value++) {
+        if (((unsigned char)*value < ' ' && *value != '\t') || *value == 0x7f)
+            return true;
+    }
+    return false;
 }
 
 static int read_line(struct nk_response *r, char *line, struct nk_err *err)
@@ -57,6 +67,8 @@ static int read_line(struct nk_response *r, char *line, struct nk_err *err)
     while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t'))
         len--;
     value[len] = '\0';
+    if (has_control(value))
+        return malformed(err, "header value");
     r->line[r->line_count++] = (struct nk_response_line){.name = line, .value = value};
     return 0;
 }
@@ -87,9 +99,7 @@ static int read_length(struct nk_response *r, const char *text, struct nk_err *e
 
     if (digits == 0 || digits > 18 || text[digits] != '\0')
         return malformed(err, "Content-Length");
-    r->left = strtoull(text, NULL, 10);
-    r->framing = NK_RESPONSE_LENGTH;
-    r->done = r->left == 0;
+    r->length = strtoll(text, NULL, 10);
     return 0;
 }
 
@@ -109,6 +119,11 @@ static int choose_framing(struct nk_response *r, struct nk_err *err)
 
     if (count_lines(r, "Content-Length") + count_lines(r, "Transfer-Encoding") > 1)
         return malformed(err, "two body lengths");
+    if (coding && (r->old || strcasecmp(coding, "chunked") != 0))
+        return malformed(err, "Transfer-Encoding");
+    r->length = -1;
+    if (length && read_length(r, length, err) < 0)
+        return -1;
     if (r->status == 101) {
         r->framing = NK_RESPONSE_EOF;
         return 0;
@@ -118,15 +133,9 @@ static int choose_framing(struct nk_response *r, struct nk_err *err)
         r->done = true;
         return 0;
     }
-    if (length)
-        return read_length(r, length, err);
-    if (!coding) {
-        r->framing = NK_RESPONSE_EOF;
-        return 0;
-    }
-    if (strcasecmp(coding, "chunked") != 0)
-        return malformed(err, "Transfer-Encoding");
-    r->framing = NK_RESPONSE_CHUNKED;
+    r->left = length ? (uint64_t)r->length : 0;
+    r->done = length && r->left == 0;
+    r->framing = length ? NK_RESPONSE_LENGTH : coding ? NK_RESPONSE_CHUNKED : NK_RESPONSE_EOF;
     return 0;
 }
 
@@ -172,6 +181,8 @@ void nk_response_fini(struct nk_response *r)
 int nk_response_read_head(struct nk_response *r, struct nk_buf *in, bool *out_done,
                           struct nk_err *err)
 {
+    if (r->status > 0) /* an interim one that was handed out */
+        forget_head(r);
     for (;;) {
         size_t len = find_end(r, in);
 
@@ -187,6 +198,10 @@ int nk_response_read_head(struct nk_response *r, struct nk_buf *in, bool *out_do
             break;
         if (++r->interim > INTERIM_MAX)
             return malformed(err, "too many interim answers");
+        if (r->with_interim) {
+            *out_done = true;
+            return 0;
+        }
         forget_head(r);
     }
     if (choose_framing(r, err) < 0)
@@ -279,6 +294,21 @@ static int step_chunk(struct nk_response *r, uint8_t c, struct nk_err *err)
     default:
         return step_trailer(r, c, err);
     }
+}
+
+size_t nk_response_direct(const struct nk_response *r)
+{
+    if (r->done || r->framing == NK_RESPONSE_CHUNKED)
+        return 0;
+    return r->framing == NK_RESPONSE_EOF || r->left > SIZE_MAX ? SIZE_MAX : (size_t)r->left;
+}
+
+void nk_response_took(struct nk_response *r, size_t n)
+{
+    if (r->framing != NK_RESPONSE_LENGTH)
+        return;
+    r->left -= n;
+    r->done = r->left == 0;
 }
 
 static void move(struct nk_response *r, struct nk_buf *in, struct nk_buf *out)

@@ -44,14 +44,17 @@ struct nk_response_line {
 };
 
 struct nk_response {
-    bool to_head; /* set by the caller: HEAD was asked, no body follows */
-    bool done;    /* the body is complete */
-    int status;   /* 0 until the head is complete */
-    char *text;   /* owned: the head, cut into strings */
+    bool to_head;      /* set by the caller: HEAD was asked, no body follows */
+    bool with_interim; /* set by the caller: it wants answers 1xx too */
+    bool old;          /* HTTP/1.0 */
+    bool done;         /* the body is complete */
+    int status;        /* 0 until the head is complete */
+    char *text;        /* owned: the head, cut into strings */
     struct nk_response_line line[NK_RESPONSE_LINES_MAX];
     size_t line_count;
     size_t scanned; /* bytes of an unfinished head that hold no end */
     unsigned interim;
+    int64_t length; /* of Content-Length, also where no body follows; -1: none */
     enum nk_response_framing framing;
     enum nk_response_chunk chunk;
     unsigned digits;  /* of the chunk size read so far */
@@ -61,9 +64,14 @@ struct nk_response {
 
 void nk_response_fini(struct nk_response *r);
 
-/* Consumes a whole head from `in`; answers 1xx but 101 are passed over. */
+/* Consumes a whole head from `in`. Answers 1xx but 101 are passed over, or come one by one where they
+ * are wanted: the next call goes on behind them. */
 int nk_response_read_head(struct nk_response *r, struct nk_buf *in, bool *out_done,
                           struct nk_err *err);
+/* How many bytes that come now are body and nothing else, and may be read to where they belong; then
+ * nk_response_took. 0: they must be taken apart by nk_response_read_body. */
+size_t nk_response_direct(const struct nk_response *r);
+void nk_response_took(struct nk_response *r, size_t n);
 /* Moves the body from `in` to `out`. Bytes behind a complete body stay in `in`. */
 int nk_response_read_body(struct nk_response *r, struct nk_buf *in, struct nk_buf *out,
                           struct nk_err *err);

@@ -76,8 +76,12 @@ static bool match(const char *pattern, const char *path, struct nk_route_match *
     return pattern == pattern_end && path == path_end;
 }
 
+#define ANY_METHOD NK_METHOD_COUNT
+
 static int method_of(const char *name)
 {
+    if (strcmp(name, "ANY") == 0)
+        return ANY_METHOD;
     for (int m = 0; m < NK_METHOD_COUNT; m++) {
         if (strcmp(method_names[m], name) == 0)
             return m;
@@ -88,6 +92,8 @@ static int method_of(const char *name)
 /* How well a row's method answers the one asked: its own before GET for HEAD, 0 not at all. */
 static int method_fits(int row, enum nk_method asked)
 {
+    if (row == ANY_METHOD)
+        return asked < NK_METHOD_COUNT;
     if (row == (int)asked)
         return 2;
     return asked == NK_HEAD && row == NK_GET ? 1 : 0;
@@ -96,6 +102,9 @@ static int method_fits(int row, enum nk_method asked)
 static uint32_t allow_bits(int method)
 {
     uint32_t bits = method < 0 ? 0 : 1u << method;
+
+    if (method == ANY_METHOD)
+        return bits - 1;
 
     return method == NK_GET ? bits | 1u << NK_HEAD : bits;
 }

@@ -5,7 +5,8 @@
  * `api/gate.c` the rest. The table is static, made by the caller, and outlives the router.
  *
  * A pattern is literal segments and `{name}` segments; `{rest...}` as the last one takes all that
- * follows, slashes too. Parameters are percent-decoded once, after the split at slashes.
+ * follows, slashes too. Parameters are percent-decoded once, after the split at slashes. The method
+ * ANY is each of those that there are.
  */
 #ifndef NK_HTTP_ROUTER_H
 #define NK_HTTP_ROUTER_H
@@ -63,6 +64,7 @@ struct nk_route {
     unsigned touches : 1;                /* is activity: resets the idle timer */
     unsigned websocket : 1;              /* an upgrade; plain requests get 426 */
     unsigned keyed : 1;                  /* takes an Idempotency-Key */
+    unsigned opaque : 1;                 /* the query is another server's: not looked at */
 };
 
 #define NK_ROUTER_PARAMS 4

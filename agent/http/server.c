@@ -154,6 +154,15 @@ int nk_server_listen_vsock(struct nk_server *s, unsigned port, struct nk_err *er
     return open_listener(s, fd, &none, false, err);
 }
 
+bool nk_server_has_port(const struct nk_server *s, unsigned port)
+{
+    for (const struct nk_list *n = s->listeners.next; n != &s->listeners; n = n->next) {
+        if (nk_listener_port(nk_list_entry(n, struct nk_listener, link)) == port)
+            return true;
+    }
+    return false;
+}
+
 static void close_listeners(struct nk_server *s)
 {
     while (!nk_list_empty(&s->listeners))

@@ -80,6 +80,9 @@ int nk_server_listen_tcp(struct nk_server *s, const char *addr, unsigned *out_po
 int nk_server_listen_unix(struct nk_server *s, const char *path, struct nk_err *err);
 int nk_server_listen_vsock(struct nk_server *s, unsigned port, struct nk_err *err);
 
+/* Whether one of its listeners has this TCP port, on whatever address. */
+bool nk_server_has_port(const struct nk_server *s, unsigned port);
+
 /* Stops accepting; idle connections close, running requests finish (`Connection: close`). `drained`
  * is called once when none is left. */
 void nk_server_drain(struct nk_server *s, void (*drained)(void *ctx), void *ctx);

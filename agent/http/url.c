@@ -62,6 +62,7 @@ int nk_url_split(struct nk_buf *text, struct nk_head *head, struct nk_err *err)
 
     if (question) {
         *question = '\0';
+        head->queried = true;
         head->query = question + 1;
         head->query_len = strlen(head->query);
     }
