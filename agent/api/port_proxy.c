@@ -53,6 +53,8 @@ int nk_api_port_proxy(struct nk_req *req, struct nk_err *err)
         .keeps_auth = keeps_auth(req, api),
     };
 
+    if (nk_req_identity(req))
+        return nk_fail(err, NK_NOT_SUPPORTED, "ports of identities are not reached yet");
     if (read_port(nk_req_path(req), &cfg.port, &cfg.target, err) < 0)
         return -1;
     if (nk_server_has_port(api->server, cfg.port))

@@ -24,6 +24,11 @@ enum nk_method nk_req_method(const struct nk_req *req)
     return req->head->method;
 }
 
+const char *nk_req_path(const struct nk_req *req)
+{
+    return req->head->path;
+}
+
 static bool usable_id(const char *id)
 {
     size_t len = 0;

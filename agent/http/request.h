@@ -27,6 +27,7 @@ struct nk_req;
 void *nk_req_app(const struct nk_req *req);                    /* what the server was given */
 const struct nk_route *nk_req_route(const struct nk_req *req); /* NULL where none was found */
 enum nk_method nk_req_method(const struct nk_req *req);
+const char *nk_req_path(const struct nk_req *req);    /* as sent, without the query */
 const char *nk_req_id(const struct nk_req *req);      /* the X-Request-Id of the answer */
 uint64_t nk_req_started_ms(const struct nk_req *req); /* monotonic */
 struct nk_arena *nk_req_arena(struct nk_req *req);
