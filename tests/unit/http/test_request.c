@@ -35,6 +35,7 @@ static void a_handler_sees_the_request(void **state)
 
     (void)state;
     assert_int_equal(nk_req_method(req), NK_GET);
+    assert_string_equal(nk_req_path(req), "/later");
     assert_string_equal(nk_req_route(req)->operation, "later");
     assert_string_equal(nk_req_id(req), "me");
     assert_string_equal(nk_req_header(req, "A"), "1");
