@@ -307,8 +307,8 @@ static void fingerprint(const struct nk_req *req, uint8_t out[32])
 
     nk_sha256_init(&hash);
     nk_sha256_add(&hash, body, len);
-    if (nk_req_route(req) && strchr(nk_req_route(req)->path, '{'))
-        nk_sha256_add(&hash, nk_req_path(req), strlen(nk_req_path(req)));
+    if (nk_req_param(req, "id"))
+        nk_sha256_add(&hash, nk_req_param(req, "id"), strlen(nk_req_param(req, "id")));
     nk_sha256_end(&hash, out);
 }
 
