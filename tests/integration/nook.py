@@ -106,7 +106,46 @@ def own_uids():
     return range(first, first + 1000)
 
 
-class Nook:
+class Asker:
+    """What is asked of a daemon, wherever it is: over connections that the class below makes."""
+
+    def connect(self, tcp=None, auth=True, wait=30):
+        raise NotImplementedError
+
+    def request(self, method, target, tcp=None, auth=True, wait=30, **kw):
+        """One request on a connection of its own."""
+        with self.connect(tcp, auth, wait) as conn:
+            return conn.request(method, target, **kw)
+
+    def get(self, target, **kw):
+        return self.request("GET", target, **kw)
+
+    def post(self, target, json=None, **kw):
+        return self.request("POST", target, json=json, **kw)
+
+    def stream(self, method, target, tcp=None, auth=True, wait=30, **kw):
+        """An answer to be read as it comes; a context manager."""
+        conn = self.connect(tcp, auth, wait)
+        try:
+            return conn.stream(method, target, **kw)
+        except BaseException:
+            conn.close()
+            raise
+
+    def exec(self, command, **fields):
+        """The result of a command that must start."""
+        response = self.post("/v1/exec", {"command": command, **fields}, wait=120)
+        assert response.status == 200, response
+        return response.json()
+
+    def exec_stream(self, command, **fields):
+        """A command's event stream; a context manager."""
+        stream = self.stream("POST", "/v1/exec/stream", json={"command": command, **fields})
+        assert stream.status == 200, stream.read()
+        return stream
+
+
+class Nook(Asker):
     """One running daemon.
 
     `expect_exit` is what it must end with at teardown (0); None: whatever it likes.
@@ -229,38 +268,6 @@ class Nook:
         headers = [("Authorization", f"Bearer {self.token}")] if auth else []
         headers += self.named
         return wire.connect_tcp(self.port, headers=headers, wait=wait)
-
-    def request(self, method, target, tcp=None, auth=True, wait=30, **kw):
-        """One request on a connection of its own."""
-        with self.connect(tcp, auth, wait) as conn:
-            return conn.request(method, target, **kw)
-
-    def get(self, target, **kw):
-        return self.request("GET", target, **kw)
-
-    def post(self, target, json=None, **kw):
-        return self.request("POST", target, json=json, **kw)
-
-    def stream(self, method, target, tcp=None, auth=True, wait=30, **kw):
-        """An answer to be read as it comes; a context manager."""
-        conn = self.connect(tcp, auth, wait)
-        try:
-            return conn.stream(method, target, **kw)
-        except BaseException:
-            conn.close()
-            raise
-
-    def exec(self, command, **fields):
-        """The result of a command that must start."""
-        response = self.post("/v1/exec", {"command": command, **fields}, wait=120)
-        assert response.status == 200, response
-        return response.json()
-
-    def exec_stream(self, command, **fields):
-        """A command's event stream; a context manager."""
-        stream = self.stream("POST", "/v1/exec/stream", json={"command": command, **fields})
-        assert stream.status == 200, stream.read()
-        return stream
 
     def cli(self, *args, input=None, wait=60, env=None, **kw):
         """A client verb of the same binary, talking to the socket."""

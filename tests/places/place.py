@@ -1,0 +1,316 @@
+"""A place is somewhere that nookd really runs: a container, a sandboxed kernel, a pod, a machine.
+
+Each has a way to run a program inside (what a control plane calls pod exec), and over `nookd proxy`
+run that way, connections: everything of `integration/` that asks a daemon works on a place too.
+`make(NAME)` gives one, or raises Absent with the reason why this machine cannot.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import wire
+from nook import Asker, ROOT
+
+BINARY = Path(os.environ.get("NOOK_BINARY", ROOT / "build/static/nookd")).resolve()
+APPLETS = ("sh cat ls id ps kill sleep head tail tr true false env seq wc dd stty tty mount echo "
+           "printf sort sha256sum mkdir rm touch find grep setsid uname ln").split()
+# What pods have by default.
+CAPABILITIES = ["CAP_" + name for name in (
+    "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP "
+    "SETGID SETPCAP SETUID SYS_CHROOT").split()]
+SERVE = ["/sbin/nookd", "serve"]
+
+
+class Absent(Exception):
+    """This machine cannot have the place; the reason."""
+
+
+def needs(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Absent(f"{program} is not installed")
+    if os.geteuid() != 0:
+        raise Absent("needs root")
+
+
+def run(*argv, check=True, wait=60, **kw):
+    done = subprocess.run([str(a) for a in argv], capture_output=True, timeout=wait * wire.PATIENCE,
+                          check=False, **kw)
+    assert not check or done.returncode == 0, (argv, done.returncode, done.stderr[-2000:])
+    return done
+
+
+def make_root(root, shell=True):
+    """A root directory from nothing: the binary, a user, mount points, and busybox for a shell."""
+    for name in "bin sbin etc dev proc sys tmp run workspace output home/sandbox".split():
+        (root / name).mkdir(parents=True)
+    shutil.copy(BINARY, root / "sbin/nookd")
+    (root / "sbin/nookd").chmod(0o555)
+    (root / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\n"
+                                     "sandbox:x:1000:1000::/home/sandbox:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\nsandbox:x:1000:\n")
+    (root / "tmp").chmod(0o1777)
+    for name in ("workspace", "output", "home/sandbox"):
+        os.chown(root / name, 1000, 1000)
+    if shell:
+        busybox = static_busybox()
+        shutil.copy(busybox, root / "bin/busybox")
+        for applet in APPLETS:
+            (root / "bin" / applet).symlink_to("busybox")
+    return root
+
+
+def interpreter_of(path):
+    """Whether a program asks for a dynamic linker (its PT_INTERP; 64-bit ELF)."""
+    data = Path(path).read_bytes()
+    table, size, count = struct.unpack_from("<Q14xHH", data, 32)
+    return any(struct.unpack_from("<I", data, table + n * size)[0] == 3 for n in range(count))
+
+
+def static_busybox():
+    for path in ("/bin/busybox", "/usr/bin/busybox"):
+        if os.path.exists(path) and not interpreter_of(path):
+            return path
+    raise Absent("no static busybox is installed")
+
+
+class Place(Asker):
+    """One running nookd in a place. `box` is a folder of its own, which goes with it."""
+
+    pid1 = True           # whether nookd is process 1 there
+    gvisor = False
+    shell = True          # whether there is a busybox
+
+    def __init__(self, name):
+        self.name = name
+        self.id = f"nook-{os.getpid()}-{time.monotonic_ns() % 10**9}"
+        self.box = Path(tempfile.mkdtemp(prefix="nook-place-"))
+        self.box.chmod(0o755)
+        self.log = self.box / "log"
+        self.links = []
+        try:
+            self.prepare()
+            began = time.monotonic()
+            self.start()
+            self.wait_answer()
+            self.took = time.monotonic() - began
+            wire.wait_until(lambda: self.get("/readyz").status == 200, 30, f"{name} is ready")
+        except BaseException:
+            self.remove()
+            raise
+
+    def prepare(self):
+        """What takes time and is no part of the start."""
+
+    def start(self):
+        raise NotImplementedError
+
+    def inside(self, *argv, tty=False):
+        """The arguments that run a program in the place with our standard input and output."""
+        raise NotImplementedError
+
+    def end(self):
+        """TERM, and what nookd ended with; None where the place does not tell."""
+        raise NotImplementedError
+
+    def clear(self):
+        """Whatever is left of it goes."""
+
+    def wait_answer(self):
+        wire.wait_until(lambda: self.cli("health", check=False).returncode == 0, 60,
+                        f"{self.name}: nookd answers; its log: {self.stderr()}")
+
+    def cli(self, *args, check=True, wait=60, **kw):
+        """A client verb, run inside."""
+        return run(*self.inside("/sbin/nookd", *args), check=check, wait=wait, **kw)
+
+    def connect(self, tcp=None, auth=True, wait=30):
+        ours, theirs = socket.socketpair()
+        link = subprocess.Popen(self.inside("/sbin/nookd", "proxy"), stdin=theirs, stdout=theirs,
+                                stderr=subprocess.DEVNULL)
+        theirs.close()
+        self.links = [one for one in self.links if one.poll() is None] + [link]
+        return wire.Connection(ours, wait=wait)
+
+    def stderr(self):
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
+
+    def remove(self):
+        for link in self.links:
+            link.kill()
+            link.wait()
+        self.clear()
+        shutil.rmtree(self.box, ignore_errors=True)
+
+
+class Chroot(Place):
+    """Process 1 of namespaces of its own in a bare root directory."""
+
+    def prepare(self):
+        needs("unshare", "chroot", "nsenter")
+        self.root = make_root(self.box / "root", self.shell)
+
+    def start(self):
+        with open(self.log, "wb") as log:
+            self.proc = subprocess.Popen(
+                ["unshare", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child",
+                 "chroot", self.root, *SERVE], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={"PATH": "/bin:/sbin"})
+        self.pid = int(wire.wait_until(self._child, 10, "process 1 starts"))
+
+    def _child(self):
+        return Path(f"/proc/{self.proc.pid}/task/{self.proc.pid}/children").read_text().strip()
+
+    def inside(self, *argv, tty=False):
+        return ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--root", "--wd=/", *argv]
+
+    def end(self):
+        os.kill(self.pid, signal.SIGTERM)
+        return self.proc.wait(30)
+
+    def clear(self):
+        if getattr(self, "proc", None) and self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.wait()
+
+
+class Scratch(Chroot):
+    """Nothing there but the binary, a user and folders."""
+
+    shell = False
+
+
+class Bundle(Place):
+    """What is common to the OCI runtimes: a bundle, and a runtime's own words."""
+
+    runtime = "runc"
+
+    def prepare(self):
+        self.find_runtime()
+        self.root = make_root(self.box / "bundle/rootfs")
+        config = self.box / "bundle/config.json"
+        run("runc", "spec", cwd=config.parent)
+        config.write_text(json.dumps(self.adapt(json.loads(config.read_text()))))
+
+    def find_runtime(self):
+        needs("runc")
+
+    def adapt(self, spec):
+        process = spec["process"]
+        process.update(args=SERVE, terminal=False, cwd="/", env=["PATH=/bin:/sbin"],
+                       noNewPrivileges=False,
+                       capabilities={kind: CAPABILITIES for kind in
+                                     ("bounding", "effective", "permitted")},
+                       rlimits=[{"type": "RLIMIT_NOFILE", "hard": 1024, "soft": 1024}])
+        spec["root"] = {"path": "rootfs", "readonly": False}
+        linux = spec["linux"]
+        linux["namespaces"] = [n for n in linux["namespaces"] if n["type"] != "cgroup"]
+        linux["resources"] = {"memory": {"limit": 256 << 20}, "pids": {"limit": 256}}
+        linux["cgroupsPath"] = f"/nook-places/{self.id}"
+        spec["mounts"].append({"destination": "/tmp", "type": "tmpfs", "source": "tmpfs",
+                               "options": ["nosuid", "nodev", "mode=1777", "size=64m"]})
+        return spec
+
+    def command(self, *argv):
+        return [self.runtime, "--root", str(self.box / "state"), *map(str, argv)]
+
+    def start(self):
+        with open(self.log, "wb") as log:
+            done = subprocess.run(self.command("run", "--detach", "--bundle", self.box / "bundle",
+                                               self.id), stdin=subprocess.DEVNULL, stdout=log,
+                                  stderr=log, check=False, timeout=60)
+        if done.returncode != 0:
+            raise Absent(f"{self.runtime} cannot start a container: {self.stderr()[-500:]}")
+
+    def inside(self, *argv, tty=False):
+        return self.command("exec", *(["-t"] if tty else []), self.id, *argv)
+
+    def state(self):
+        done = run(*self.command("state", self.id), check=False)
+        return json.loads(done.stdout)["status"] if done.returncode == 0 else "gone"
+
+    def end(self):
+        run(*self.command("kill", self.id, "TERM"))
+        wire.wait_until(lambda: self.state() in ("stopped", "gone"), 30, "the container ends")
+
+    def clear(self):
+        run(*self.command("delete", "--force", self.id), check=False)
+
+
+class Runc(Bundle):
+    """Process 1 of a container of runc."""
+
+
+class SharedPid(Bundle):
+    """A container that shares its pid namespace, as containers of a pod may: nookd is not process 1."""
+
+    pid1 = False
+
+    def prepare(self):
+        needs("unshare")
+        self.holder = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sleep",
+                                        "3600"], stdin=subprocess.DEVNULL)
+        super().prepare()
+
+    def adapt(self, spec):
+        spec = super().adapt(spec)
+        children = Path(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children")
+        child = wire.wait_until(lambda: children.read_text().strip(), 10, "the pod's first process")
+        for namespace in spec["linux"]["namespaces"]:
+            if namespace["type"] == "pid":
+                namespace["path"] = f"/proc/{child}/ns/pid"
+        return spec
+
+    def clear(self):
+        super().clear()
+        self.holder.kill()
+        self.holder.wait()
+
+
+class Gvisor(Bundle):
+    """Process 1 under gVisor: the release that `runsc` names, `platform` its way to run code."""
+
+    gvisor = True
+    platform = "ptrace"
+
+    def find_runtime(self):
+        needs("runc", "runsc")
+        self.runtime = "runsc"
+
+    def command(self, *argv):
+        return [self.runtime, "--root", str(self.box / "state"), f"--platform={self.platform}",
+                "--network=none", "--ignore-cgroups", *map(str, argv)]
+
+
+class GvisorBackports(Gvisor):
+    """The gVisor of Debian's backports, unpacked beside the system; NOOK_RUNSC names it."""
+
+    platform = "systrap"
+
+    def find_runtime(self):
+        needs("runc")
+        self.runtime = os.environ.get("NOOK_RUNSC") or str(ROOT / "build/places/runsc")
+        if not os.access(self.runtime, os.X_OK):
+            raise Absent("no runsc of backports: sh tests/places.sh gvisor fetches it")
+
+
+PLACES = {
+    "scratch": Scratch,
+    "busybox": Chroot,
+    "runc": Runc,
+    "runc-shared": SharedPid,
+    "gvisor": Gvisor,
+    "gvisor-backports": GvisorBackports,
+}
+
+
+def make(name):
+    return PLACES[name](name)
