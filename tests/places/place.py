@@ -188,6 +188,23 @@ class Scratch(Chroot):
     shell = False
 
 
+class Musl(Chroot):
+    """Programs there are linked to another C library, as in Alpine; and it is not nookd's matter."""
+
+    def prepare(self):
+        needs("musl-gcc")
+        super().prepare()
+        loader = next(Path("/lib").glob("ld-musl-*.so.1"))
+        (self.root / "lib").mkdir()
+        shutil.copy(loader.resolve(), self.root / "lib" / loader.name)
+        source = self.box / "uname.c"
+        source.write_text("#include <stdio.h>\n#include <sys/utsname.h>\n"
+                          "int main(void) { struct utsname u; return uname(&u) < 0 || "
+                          "puts(u.sysname) < 0; }\n")
+        (self.root / "bin/uname").unlink()
+        run("musl-gcc", "-o", self.root / "bin/uname", source)
+
+
 class Bundle(Place):
     """What is common to the OCI runtimes: a bundle, and a runtime's own words."""
 
@@ -305,6 +322,7 @@ class GvisorBackports(Gvisor):
 PLACES = {
     "scratch": Scratch,
     "busybox": Chroot,
+    "musl": Musl,
     "runc": Runc,
     "runc-shared": SharedPid,
     "gvisor": Gvisor,
