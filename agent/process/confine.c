@@ -231,7 +231,7 @@ int nk_confine_compile_file(const char *path, struct nk_filter *out, struct nk_e
     const struct nk_profile_reader reader = {begin_profile, add_rule, &filter};
     nk_auto_free char *text = malloc(PROFILE_MAX);
     struct nk_err why;
-    size_t len;
+    size_t len = 0;
     int rc = text ? read_file(path, text, &len) : -ENOMEM;
 
     if (rc < 0)
