@@ -4,8 +4,10 @@
 
 #include "api/api.h"
 #include "api/handlers.h"
+#include "api/whose.h"
 #include "http/proxy.h"
 #include "http/request.h"
+#include "process/port_owner.h"
 
 #define PREFIX "/v1/proxy/"
 
@@ -44,22 +46,43 @@ static bool keeps_auth(const struct nk_req *req, const struct nk_api *api)
     return !nk_secret_equal(&api->token, value, strlen(value));
 }
 
+static bool is_own(bool diag, const struct nk_creds *who, int family, uint16_t port)
+{
+    uid_t owner;
+
+    return nk_port_owner_find(diag, family, port, &owner) == 0 && owner == who->uid;
+}
+
+/* In a job, both. An identity reaches its own servers alone, and does not learn of others'. */
+static bool is_own_by_diag(const void *who, int family, uint16_t port)
+{
+    return is_own(true, who, family, port);
+}
+
+static bool is_own_by_tables(const void *who, int family, uint16_t port)
+{
+    return is_own(false, who, family, port);
+}
+
 int nk_api_port_proxy(struct nk_req *req, struct nk_err *err)
 {
     const struct nk_api *api = nk_req_app(req);
+    const struct nk_whose whose = nk_whose_of(req);
     struct nk_proxy_config cfg = {
         .loop = api->loop,
         .jobs = api->jobs,
         .keeps_auth = keeps_auth(req, api),
+        .share = whose.owner,
+        .who = &whose.user->creds,
     };
 
-    if (nk_req_identity(req))
-        return nk_fail(err, NK_NOT_SUPPORTED, "ports of identities are not reached yet");
     if (read_port(nk_req_path(req), &cfg.port, &cfg.target, err) < 0)
         return -1;
     if (nk_server_has_port(api->server, cfg.port))
         return nk_fail(err, NK_FORBIDDEN, "port %u is nookd's own", cfg.port);
     if (geteuid() == 0)
-        cfg.as = &api->user->creds;
+        cfg.as = &whose.user->creds;
+    if (whose.owner)
+        cfg.may = nk_has(api->kernel, NK_MECH_SOCK_DIAG) ? is_own_by_diag : is_own_by_tables;
     return nk_proxy_open(req, &cfg, err);
 }

@@ -17,6 +17,10 @@ struct nk_sockdiag_entry {
     uint16_t port;
 };
 
+/* Whose socket a connection to that port of 127.0.0.1 (AF_INET) or ::1 (AF_INET6) would come to.
+ * 0, -ENOENT, or -errno. */
+int nk_sockdiag_owner(int family, uint16_t port, uid_t *out_uid);
+
 /* How many of them are in `out` now, of both address families; or -errno. */
 int nk_sockdiag_listening(uid_t uid, struct nk_sockdiag_entry *out, size_t max);
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.root
 
 ROUTES = json.loads(subprocess.run([BINARY, "--print-routes"], capture_output=True,
                                    check=True).stdout)
+ROUTES = [{**row, "method": row["method"].replace("ANY", "PUT")} for row in ROUTES]
 LONGEST = "x" * 256
 TOKEN, NAMESPACE, PRINCIPAL = "X-Runbox-Identity", "X-Runbox-Namespace", "X-Runbox-Principal"
 BAD_FORMS = {
@@ -47,7 +48,7 @@ def box(start_nook):
 
 def ask(nook, route, headers, auth=True, target=None):
     """The smallest request of a route, over TCP."""
-    target = target or re.sub(r"\{\w+\}", "none", route["path"])
+    target = target or re.sub(r"\{[\w.]+\}", "none", route["path"])
     body = b"{}" if route["body"] in ("json", "json_opt", "exec") else b""
     more = []
     if route["websocket"]:

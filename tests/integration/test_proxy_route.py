@@ -750,3 +750,41 @@ def test_nothing_is_left_of_many_that_left(nook, serve):
     for _ in range(count):
         server.wait_ended(60)
     wait_until(lambda: len(nook.fds()) <= fds, 20, "all descriptors are closed")
+
+
+# identities
+
+ANSWERING = """
+import http.server, sys
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(sys.argv[1].encode())
+s = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), H)
+s.serve_forever()
+"""
+
+
+def starts_server(nook, name, port):
+    """An identity's own server; its answer is its name."""
+    headers = [("X-Runbox-Identity", name)]
+    command = ["python3", "-c", ANSWERING, name, str(port)]
+    made = nook.post("/v1/processes", {"command": command}, headers=headers)
+    assert made.status == 201, made
+    wait_until(lambda: nook.get(f"/v1/proxy/{port}/").body == name.encode(), 30, "it answers")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("without", [(), ("--without", "sock_diag")])
+def test_an_identity_reaches_its_own_servers_and_nobody_elses(start_nook, without):
+    nook = start_nook(*without, identities=True)
+    port = harness.free_port()
+    starts_server(nook, "alice", port)
+    own = nook.get(f"/v1/proxy/{port}/", headers=[("X-Runbox-Identity", "alice")])
+    assert own.body == b"alice"
+    other = nook.get(f"/v1/proxy/{port}/", headers=[("X-Runbox-Identity", "bob")])
+    nobody = nook.get(f"/v1/proxy/{harness.free_port()}/", headers=[("X-Runbox-Identity", "bob")])
+    assert (other.status, other.code) == (nobody.status, nobody.code) == (502, "bad_gateway")
+    message = other.json()["error"]["message"]
+    assert message.replace(str(port), "") == "nothing listens on port  of the sandbox's loopback"
