@@ -471,14 +471,14 @@ def test_create_sets_what_it_is_given(start, made):
     agent = start("--network-enforced-by", "outside", "--id", "sb-9")
     sandbox = made(runtime="nodejs" if shutil.which("node") else "sh", ttl_seconds=600,
                    idle_timeout=300, network=["api.example.com:443"],
-                   metadata={"agent": "planner", "n": 1}, env={"A": "1"})
+                   metadata={"agent": "planner", "n": 1}, env={"A": "1"}, limits={"fsize": 1000})
     info = agent.get("/v1/sandbox").json()
     assert (sandbox.id, info["idle_timeout"], info["env"]) == ("sb-9", 300, {"A": "1"})
     assert info["metadata"] == {"agent": "planner", "n": 1}
     assert info["network"] == {"allow": ["api.example.com:443"], "enforced_by": "outside"}
     assert info["created_at"] < info["idle_at"] < info["expires_at"]
     assert sandbox.info().metadata == info["metadata"]
-    assert sandbox.exec("echo $A").stdout == "1\n"
+    assert sandbox.exec("echo $A; head -c 5000 /dev/zero > f; wc -c < f").stdout == "1\n1000\n"
 
 
 def test_a_sandbox_is_found_by_its_id_status_and_metadata(start, form, made):

@@ -178,9 +178,8 @@ class Api:
         return info
 
 
-def create_options(runtime, ttl_seconds, idle_timeout, network, metadata, env):
+def create_options(**fields):
     """The operation that gives a sandbox what was asked for."""
     def run():
-        return (yield _calls.patch(runtime=runtime, ttl_seconds=ttl_seconds, env=env,
-                                   idle_timeout=idle_timeout, network=network, metadata=metadata))
+        return (yield _calls.patch(**fields))
     return run()

@@ -57,10 +57,11 @@ class AsyncSandbox(Api):
 
     @classmethod
     def create(cls, runtime=None, *, ttl_seconds=None, idle_timeout=None, network=None,
-               metadata=None, env=None, **connection):
+               metadata=None, env=None, limits=None, **connection):
         """A new sandbox; `connection`: what the constructor takes."""
         return _Opening(cls(**connection), create_options(
-            runtime, ttl_seconds, idle_timeout, network, metadata, env))
+            runtime=runtime, ttl_seconds=ttl_seconds, idle_timeout=idle_timeout, network=network,
+            metadata=metadata, env=env, limits=limits))
 
     @classmethod
     def connect(cls, sandbox_id, **connection):

@@ -40,10 +40,11 @@ class Sandbox(Api):
 
     @classmethod
     def create(cls, runtime=None, *, ttl_seconds=None, idle_timeout=None, network=None,
-               metadata=None, env=None, **connection):
+               metadata=None, env=None, limits=None, **connection):
         """A new sandbox; `connection`: what the constructor takes."""
-        return cls(**connection)._start(
-            create_options(runtime, ttl_seconds, idle_timeout, network, metadata, env))
+        return cls(**connection)._start(create_options(
+            runtime=runtime, ttl_seconds=ttl_seconds, idle_timeout=idle_timeout, network=network,
+            metadata=metadata, env=env, limits=limits))
 
     @classmethod
     def connect(cls, sandbox_id, **connection):
