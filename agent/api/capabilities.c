@@ -52,12 +52,11 @@ static void write_isolation(struct nk_json_out *o, const struct nk_kernel *kerne
 
 static void write_features(struct nk_json_out *o, const struct nk_api *api)
 {
-    static const char *const names[] = {"network", "pause", "contexts"};
-
     nk_json_out_open(o, "features", '{');
     nk_json_out_bool(o, "identities", api->tenants && nk_has(api->kernel, NK_MECH_IDENTITIES));
-    for (size_t i = 0; i < NK_COUNT(names); i++)
-        nk_json_out_bool(o, names[i], strcmp(names[i], "contexts") == 0);
+    nk_json_out_bool(o, "network", false); /* whether the agent itself enforces a list */
+    nk_json_out_bool(o, "pause", true);
+    nk_json_out_bool(o, "contexts", true);
     nk_json_out_close(o, '}');
 }
 

@@ -56,7 +56,7 @@ def test_capabilities_tell_what_works_and_why_not(nook):
     for name, state in body["isolation"].items():
         assert set(state) == {"available", "reason"}, name
         assert (state["reason"] is None) == state["available"], name
-    assert body["features"] == {"identities": False, "network": False, "pause": False,
+    assert body["features"] == {"identities": False, "network": False, "pause": True,
                                 "contexts": True}
 
 
