@@ -96,17 +96,30 @@ static void work(struct nk_job *job)
         (void)nk_tree_signal(&p->tree, SIGCONT);
 }
 
+/* Where orphans go to somebody else, one who is dead and not yet reaped there is still in the group
+ * for who asks by its number. */
+static bool judges_by_looks(const struct nk_program *p)
+{
+    return p->cfg.mark != 0 && !nk_reaper_adopts(p->cfg.reaper);
+}
+
 static void on_done(struct nk_job *job, bool canceled)
 {
     struct nk_program *p = NK_CONTAINER_OF(job, struct nk_program, job);
 
     (void)canceled;
     p->busy = false;
-    p->clear = p->found <= 0;
+    p->clear = p->found <= 0 && !(judges_by_looks(p) && p->signo == SIGTERM);
     if (p->closing && p->open_handles == 0)
         free(p);
     else if (!p->closing)
         step_in(p, p->clear ? 0 : LOOK_MS);
+}
+
+/* Members of the group were signalled by its number; but who has to count, or kill, counts all. */
+static bool asks_group(const struct nk_program *p, int signo)
+{
+    return signo == SIGKILL || (signo == 0 && judges_by_looks(p));
 }
 
 static void look(struct nk_program *p, int signo)
@@ -117,7 +130,7 @@ static void look(struct nk_program *p, int signo)
     p->tree = (struct nk_tree){.mark = p->cfg.mark,
                                .leader = p->pid,
                                .pidfd = p->cfg.pidfd,
-                               .but = signo == SIGKILL ? 0 : p->group};
+                               .but = asks_group(p, signo) ? 0 : p->group};
     p->job = (struct nk_job){.work = work, .done = on_done};
     nk_job_submit(p->cfg.jobs, &p->job);
 }
@@ -132,7 +145,9 @@ static bool is_gone(struct nk_program *p)
 {
     if (!p->reaped)
         return false;
-    return p->cfg.leave || (!group_lives(p) && (!can_look(p) || p->clear));
+    if (p->cfg.leave)
+        return true;
+    return judges_by_looks(p) ? p->clear : !group_lives(p) && (!can_look(p) || p->clear);
 }
 
 static void finish(struct nk_program *p)

@@ -30,7 +30,7 @@ class Init:
         self.stderr_file = self.root / "stderr"
         self.work = self.root / "work"
         self.work.mkdir()
-        marks = harness.own_marks()
+        self.marks = marks = harness.own_marks()
         argv = [*around, *(NAMESPACE if pid1 else ()), *before, harness.BINARY, "serve",
                 "--socket", self.root / "run/api.sock", "--writable", self.work,
                 "--output-dir", self.work, "--log-format", "json", "--log-level", "debug"]
@@ -75,6 +75,18 @@ class Init:
         if not getattr(self, "_pid", None):
             self._pid = wait_until(look, 20, "nookd runs")
         return self._pid
+
+    def below(self):
+        """Whom PROGRAM has started, itself with them: also who went to another reaper."""
+        pids = set(harness.descendants_of(self.pid))
+        for pid in harness.all_pids() if harness.IS_ROOT else ():
+            try:
+                groups = harness.status_field(pid, "Groups").split()
+            except (OSError, KeyError):
+                continue
+            if any(int(group) in self.marks for group in groups):
+                pids.add(pid)
+        return sorted(pids - {self.pid})
 
     @property
     def main(self):
