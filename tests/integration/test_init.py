@@ -450,7 +450,7 @@ def test_I24_a_plain_run_leaks_nothing(init):
 
 def test_I25_main_and_another_child_end_at_once_and_init_still_ends(init):
     script = "(exit 3) & exit 4"
-    count = scaled(80, 8)
+    count = 1000 if harness.SCALE >= 1 else scaled(80, 8)
     assert statuses(init, [script] * count) == [4] * count
 
 
