@@ -79,6 +79,7 @@ static void probe_done(struct nk_job *job, bool canceled)
         nk_tenants_begin(a->tenants);
     nk_app_code_start(a);
     notify_ready();
+    nk_app_leftovers_start(a);
     nk_log_msg(NK_LOG_INFO, "ready", "the self-test is over");
 }
 
@@ -131,6 +132,7 @@ static void close_services(struct nk_app *a)
     nk_server_close(&a->server);
     nk_context_table_close(&a->contexts);
     nk_tenants_stop(a->tenants);
+    nk_app_leftovers_stop(a);
     nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);
     a->api.lifetime = NULL;

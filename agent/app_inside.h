@@ -12,6 +12,7 @@
 #include "base/job.h"
 #include "code/run_sweep.h"
 #include "config.h"
+#include "files/leftovers.h"
 #include "process/cgroups.h"
 #include "process/confine.h"
 #include "process/heritage.h"
@@ -64,6 +65,7 @@ struct nk_app {
     int status;         /* what we end with */
     unsigned parts_over;
     struct nk_job sweep;
+    struct nk_leftovers unfinished;
     int signal_fd; /* owned */
     uv_poll_t signal_poll;
     bool signals_open, sweeping;
@@ -97,6 +99,10 @@ int nk_app_serve_listen(struct nk_app *a, struct nk_err *err);
 int nk_app_tenants_check(const struct nk_app *a, struct nk_err *err);
 int nk_app_tenants_open(struct nk_app *a, struct nk_err *err);
 void nk_app_tenants_close(struct nk_app *a);
+
+/* app_leftovers.c: what a daemon that was killed has left in the roots. */
+void nk_app_leftovers_start(struct nk_app *a);
+void nk_app_leftovers_stop(struct nk_app *a);
 
 /* app_code.c: the languages. */
 int nk_app_code_load(struct nk_app *a, struct nk_err *err);

@@ -23,9 +23,9 @@ int nk_op_bytes_begin(struct nk_op *op, int dir, const char *name, int to_dir, c
         return -errno;
     if (!S_ISREG(st.st_mode))
         return -EINVAL; /* swapped since it was looked at */
-    out = openat(to_dir, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    out = nk_temp_create(to_dir, to);
     if (out < 0)
-        return -errno;
+        return out;
     op->in = nk_take_fd(&in);
     op->out = nk_take_fd(&out);
     return 0;

@@ -193,9 +193,11 @@ static int begin_tree(struct nk_op *op)
     rc = nk_walk_new(fd, &(struct nk_walk_options){0}, &op->tree);
     if (rc < 0)
         return fail_at(op, "", -rc);
-    op->dest_top = openat(op->dest.dir, op->temp, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    op->dest_top = openat(op->dest.dir, op->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (op->dest_top < 0)
         return nk_place_fail(&op->dest, errno, &op->task.err);
+    if (nk_temp_hold(op->dest_top) < 0)
+        return nk_place_fail(&op->dest, EBUSY, &op->task.err);
     op->phase = go_tree;
     return NK_TASK_MORE;
 }

@@ -7,20 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/id.h"
 #include "base/scope.h"
 
 #define STEP_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TRIES 100 /* names of our own that somebody else has taken */
-
-static void make_temp_name(struct nk_tar_place *p)
-{
-    char id[NK_ID_MAX];
-
-    nk_id_new(id);
-    (void)snprintf(p->temp, sizeof p->temp, ".nook-%.16s", id);
-}
 
 /* What stands there instead of a folder. */
 static int no_folder(int dir, const char *name)
@@ -76,49 +67,34 @@ void nk_tar_place_leave(struct nk_tar_place *p)
     nk_close_fd(&p->dir);
 }
 
-static int open_nameless(int dir)
-{
-    int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-
-    return fd < 0 ? -errno : fd;
-}
-
 int nk_tar_place_open(struct nk_tar_place *p, bool nameless)
 {
-    int fd = nameless ? open_nameless(p->dir) : -1;
+    int fd = nameless ? nk_temp_nameless(p->dir) : -1;
 
     p->temp[0] = '\0';
     if (fd >= 0 || (nameless && (fd == -ENOSPC || fd == -EDQUOT)))
         return fd;
     for (int i = 0; i < TRIES; i++) {
-        make_temp_name(p);
-        fd = openat(p->dir, p->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        nk_temp_name(p->temp);
+        fd = nk_temp_create(p->dir, p->temp);
         if (fd >= 0)
             return fd;
-        if (errno != EEXIST)
+        if (fd != -EEXIST)
             break;
     }
     p->temp[0] = '\0';
-    return -errno;
-}
-
-static int give_name(int fd, int dir, const char *name)
-{
-    char self[32];
-
-    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+    return fd;
 }
 
 bool nk_tar_place_probe(int dest)
 {
     struct nk_tar_place p = {.dir = dest};
-    nk_auto_fd int fd = open_nameless(dest);
+    nk_auto_fd int fd = nk_temp_nameless(dest);
 
     if (fd < 0)
         return false;
-    make_temp_name(&p);
-    if (give_name(fd, dest, p.temp) < 0)
+    nk_temp_name(p.temp);
+    if (nk_temp_give_name(fd, dest, p.temp) < 0)
         return false;
     (void)unlinkat(dest, p.temp, 0);
     return true;
@@ -147,11 +123,11 @@ int nk_tar_place_commit(struct nk_tar_place *p, int fd)
 
     if (p->temp[0] != '\0')
         return rename_temp(p);
-    rc = give_name(fd, p->dir, p->name);
+    rc = nk_temp_give_name(fd, p->dir, p->name);
     if (rc != -EEXIST)
         return rc;
-    make_temp_name(p);
-    rc = give_name(fd, p->dir, p->temp);
+    nk_temp_name(p->temp);
+    rc = nk_temp_give_name(fd, p->dir, p->temp);
     return rc < 0 ? rc : rename_temp(p);
 }
 
@@ -172,7 +148,7 @@ int nk_tar_place_symlink(struct nk_tar_place *p, const char *target, const struc
 
     if (rc != -EEXIST)
         return rc;
-    make_temp_name(p);
+    nk_temp_name(p->temp);
     rc = make_symlink(p, target, p->temp, mtime);
     return rc < 0 ? rc : rename_temp(p);
 }
@@ -202,7 +178,7 @@ static int replace_by_link(const struct nk_tar_place *from, const struct stat *m
 {
     int rc;
 
-    make_temp_name(p);
+    nk_temp_name(p->temp);
     rc = make_link(from, meant, p, p->temp);
     if (rc < 0)
         return rc;

@@ -16,11 +16,12 @@
 #include <time.h>
 
 #include "files/tar_name.h"
+#include "files/temp.h"
 
 struct nk_tar_place {
     int dir;                         /* owned: O_PATH */
     char name[NK_TAR_NAME_PART + 1]; /* of the entry */
-    char temp[24];                   /* its name until it is whole; "": it has none */
+    char temp[NK_TEMP_MAX];          /* its name until it is whole; "": it has none */
 };
 
 /* Whether files here can be made without a name and get one later. */

@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/id.h"
+#include "base/scope.h"
 
 #define BEFORE ".nook-"
 #define BEHIND ".part"
+#define TRIES 3
 
 void nk_temp_name(char out[NK_TEMP_MAX])
 {
@@ -27,6 +30,56 @@ bool nk_temp_is(const char *name)
 
     return len == want && strncmp(name, BEFORE, sizeof BEFORE - 1) == 0 &&
            strcmp(name + len - (sizeof BEHIND - 1), BEHIND) == 0;
+}
+
+int nk_temp_nameless(int dir)
+{
+    int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        return fd;
+    /* What else is said by kernels and file systems that do not know it. */
+    return errno == EISDIR || errno == EINVAL || errno == ENOENT ? -EOPNOTSUPP : -errno;
+}
+
+int nk_temp_give_name(int fd, int dir, const char *name)
+{
+    char self[32];
+
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+int nk_temp_hold(int fd)
+{
+    struct stat st;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : 0; /* a file system without locks */
+    return fstat(fd, &st) == 0 && st.st_nlink == 0 ? -EAGAIN : 0;
+}
+
+int nk_temp_create(int dir, const char *name)
+{
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < TRIES && rc == -EAGAIN; i++) {
+        nk_auto_fd int fd =
+            openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        rc = fd < 0 ? -errno : nk_temp_hold(fd);
+        if (rc == 0)
+            return nk_take_fd(&fd);
+    }
+    return rc;
+}
+
+bool nk_temp_is_left(int dir, const char *name)
+{
+    nk_auto_fd int fd =
+        openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 /* A link to a file fails by itself when the name is taken, and shows to a watcher as a new file. Of

@@ -37,6 +37,7 @@ struct nk_upload {
     bool finish; /* commit after writing */
     bool undo;   /* remove what was begun */
     bool opened;
+    bool named; /* it lies at `temp` */
     bool created;
     int socket; /* owned: a copy, because the connection may end first; -1: nothing is to be read */
     uint64_t to_read;
@@ -80,22 +81,29 @@ static int check_space(struct nk_upload *u)
     return 0;
 }
 
-/* A folder that was just made for this may be removed by another upload that failed. */
-static int try_open(struct nk_upload *u)
+static int resolve(struct nk_upload *u)
 {
-    struct stat st;
-
     nk_place_fini(&u->place);
     if (nk_path_resolve(u->cfg.roots, u->path, u->cfg.path_len,
                         NK_PATH_WRITE | NK_PATH_NO_LINK | NK_PATH_PARENTS, &u->place, &u->err) < 0)
         return -1;
     if (u->place.slash && !u->place.is_root)
         return nk_fail(&u->err, NK_BAD_PATH, "%s/: is a directory's name", u->place.path);
-    if (look(u, &st) < 0)
+    return 0;
+}
+
+/* A folder that was just made for this may be removed by another upload that failed. */
+static int try_open(struct nk_upload *u)
+{
+    struct stat st;
+
+    if (resolve(u) < 0 || look(u, &st) < 0)
         return -1;
-    u->fd =
-        openat(u->place.dir, u->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return u->fd < 0 ? fail(u, errno) : 0;
+    u->fd = nk_temp_nameless(u->place.dir);
+    u->named = u->fd == -EOPNOTSUPP;
+    if (u->named)
+        u->fd = nk_temp_create(u->place.dir, u->temp);
+    return u->fd < 0 ? fail(u, -u->fd) : 0;
 }
 
 static int open_temp(struct nk_upload *u)
@@ -152,37 +160,79 @@ static int read_on(struct nk_upload *u)
     return 0;
 }
 
-static int commit(struct nk_upload *u)
+static int settle_new(struct nk_upload *u)
+{
+    bool old = false;
+
+    if (!u->named)
+        return nk_temp_give_name(u->fd, u->place.dir, u->place.name);
+    return nk_temp_settle(u->place.dir, u->temp, u->place.name, false, &old);
+}
+
+static int replace(struct nk_upload *u)
+{
+    int rc = u->named ? 0 : nk_temp_give_name(u->fd, u->place.dir, u->temp);
+
+    if (rc < 0)
+        return rc;
+    u->named = true;
+    return renameat(u->place.dir, u->temp, u->place.dir, u->place.name) < 0 ? -errno : 0;
+}
+
+/* Closing tells on some file systems that it could not be written; the lock stays with the original. */
+static int finish_bytes(struct nk_upload *u, mode_t mode)
+{
+    int copy = fcntl(u->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0 || close(copy) < 0 || fchmod(u->fd, mode) < 0)
+        return fail(u, errno);
+    return 0;
+}
+
+/* 0, -1 with err, or -ENOENT: the folder is gone, which a file without a name does not hold. */
+static int try_commit(struct nk_upload *u)
 {
     struct stat st;
     int there = look(u, &st);
     mode_t mode = u->cfg.mode;
-    bool old = false;
     int rc = -EEXIST;
 
     if (there < 0)
         return -1;
     if (u->cfg.mode == NK_UPLOAD_KEEP_MODE)
         mode = there ? st.st_mode & 0777 : 0644;
-    if (fchmod(u->fd, mode) < 0 || close(nk_take_fd(&u->fd)) < 0)
-        return fail(u, errno);
+    if (finish_bytes(u, mode) < 0)
+        return -1;
     if (!there)
-        rc = nk_temp_settle(u->place.dir, u->temp, u->place.name, false, &old);
+        rc = settle_new(u);
     /* When another one was faster, the last one counts. */
     if (rc == -EEXIST)
-        rc = renameat(u->place.dir, u->temp, u->place.dir, u->place.name) < 0 ? -errno : 0;
-    if (rc < 0)
-        return fail(u, -rc);
-    u->opened = false;
+        rc = replace(u);
+    if (rc == -ENOENT && !u->named)
+        return rc;
     u->created = !there;
+    return rc < 0 ? fail(u, -rc) : 0;
+}
+
+static int commit(struct nk_upload *u)
+{
+    int rc = try_commit(u);
+
+    for (int i = 1; rc == -ENOENT && i < TRIES; i++)
+        rc = resolve(u) < 0 ? -1 : try_commit(u);
+    if (rc < 0)
+        return rc == -ENOENT ? fail(u, ENOENT) : -1;
+    u->opened = false;
+    nk_close_fd(&u->fd);
     return nk_entry_at(&u->entry, &u->place, &u->owners, &u->err);
 }
 
 static void take_back(struct nk_upload *u)
 {
     nk_close_fd(&u->fd);
-    if (u->opened)
+    if (u->named && u->opened)
         (void)unlinkat(u->place.dir, u->temp, 0);
+    u->named = false;
     u->opened = false;
     nk_path_unmake(u->cfg.roots, &u->place);
 }

@@ -55,14 +55,31 @@ static void tell_overflow(struct nk_watch_read *r)
     tell(r, (struct nk_watch_event){.kind = NK_WATCH_OVERFLOW});
 }
 
-static const char *type_at(const struct nk_watch_read *r, const char *folder, const char *name)
+static bool stat_at(const struct nk_watch_read *r, const char *folder, const char *name,
+                    struct stat *out)
 {
     nk_auto_fd int dir = nk_place_enter(r->top, folder, strlen(folder));
+
+    return dir >= 0 && fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static const char *type_at(const struct nk_watch_read *r, const char *folder, const char *name)
+{
     struct stat st;
 
-    if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return "file"; /* gone by now: most things are files */
-    return nk_entry_type(st.st_mode);
+    /* Gone by now: most things are files. */
+    return stat_at(r, folder, name, &st) ? nk_entry_type(st.st_mode) : "file";
+}
+
+/* What is written to a file without a name (O_TMPFILE) is told under `#` and its inode's number. */
+static bool is_nameless(const struct nk_watch_read *r, const char *folder,
+                        const struct inotify_event *e)
+{
+    size_t digits = *e->name == '#' ? strspn(e->name + 1, "0123456789") : 0;
+    struct stat st;
+
+    return digits > 0 && e->name[1 + digits] == '\0' && (e->mask & (IN_MODIFY | IN_ATTRIB)) &&
+           !stat_at(r, folder, e->name, &st);
 }
 
 /* 0: watched, or not to be; -errno. */
@@ -333,7 +350,7 @@ static int handle_named(struct nk_watch_read *r, const char *folder, const struc
     }
     if (e->mask & IN_MOVED_TO)
         return nk_temp_is(e->name) ? 0 : arrived(r, folder, e);
-    if (nk_temp_is(e->name))
+    if (nk_temp_is(e->name) || is_nameless(r, folder, e))
         return 0;
     if (e->mask & IN_CREATE)
         return appeared(r, folder, e->name, is_dir);

@@ -145,7 +145,7 @@ static void a_file_has_its_name_only_when_it_is_complete(void **state)
     settle(f);
     assert_int_equal(f->rooms, 1); /* it is open: bytes may come */
     assert_false(sandbox_dir_has(f->d, "root/a/b/f"));
-    assert_int_equal(entries_of(f, "root/a/b"), 1);
+    assert_true(entries_of(f, "root/a/b") <= 1); /* none where files can be without a name */
     finish(f, "hello");
     assert_int_equal(f->code, NK_OK);
     assert_true(f->created);
