@@ -31,8 +31,7 @@ const char *nk_req_path(const struct nk_req *req);    /* as sent, without the qu
 const char *nk_req_id(const struct nk_req *req);      /* the X-Request-Id of the answer */
 uint64_t nk_req_started_ms(const struct nk_req *req); /* monotonic */
 struct nk_arena *nk_req_arena(struct nk_req *req);
-const char *nk_req_path(const struct nk_req *req); /* as sent, without the query */
-bool nk_req_is_local(const struct nk_req *req);    /* came over the Unix socket */
+bool nk_req_is_local(const struct nk_req *req); /* came over the Unix socket */
 
 /* Decoded; NULL where absent. A parameter or header that must not repeat is refused before. */
 const char *nk_req_param(const struct nk_req *req, const char *name);
