@@ -23,20 +23,18 @@ FETCHED = {
     "dep_zstd": ("libzstd", "BSD-3-Clause"),
     "dep_lzma": ("xz-utils", "LicenseRef-public-domain"),
 }
-SYSTEM = {"libc": "LGPL-2.1-or-later", "libm": "LGPL-2.1-or-later",
-          "libgcc": "GPL-3.0-or-later WITH GCC-exception-3.1",
-          "libgcc_eh": "GPL-3.0-or-later WITH GCC-exception-3.1"}
+SYSTEM = {"c": "LGPL-2.1-or-later", "m": "LGPL-2.1-or-later",
+          "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1",
+          "gcc_eh": "GPL-3.0-or-later WITH GCC-exception-3.1"}
 
 
 def linked(build):
     """Archives that gave at least one member: {stem: path}."""
     text = (build / "nookd.map").read_text(errors="replace")
-    included = text[:text.index("Memory Configuration")] if "Memory Configuration" in text else text
-    included = re.split(r"\n\n(?=Discarded|Allocating|As-needed)", included)[0]
+    included = text[:text.index("\nDiscarded input sections")]
     found = {}
-    for path in re.findall(r"^(\S+\.a)\(\S+\)$", included, re.M):
-        found[re.sub(r"^lib", "", Path(path).stem) if "dep_" in path or "nook_" in path
-              else Path(path).stem] = path
+    for path in re.findall(r"^(\S+\.a)\(", included, re.M):
+        found[re.sub(r"^lib|-[0-9.]+$", "", Path(path).stem)] = path
     return found
 
 

@@ -59,8 +59,9 @@ nook_dep(zstd ROOT ${root}
     compress/zstd_lazy.c compress/zstd_ldm.c compress/zstd_opt.c decompress/huf_decompress.c
     decompress/zstd_ddict.c decompress/zstd_decompress.c decompress/zstd_decompress_block.c)
 # What the default level does not use need not be fast.
-set_source_files_properties(${root}/compress/zstd_lazy.c ${root}/compress/zstd_opt.c
-  ${root}/compress/zstd_ldm.c PROPERTIES COMPILE_OPTIONS -Os)
+set_source_files_properties(${root}/compress/zstd_fast.c ${root}/compress/zstd_lazy.c
+  ${root}/compress/zstd_opt.c ${root}/compress/zstd_ldm.c ${root}/compress/zstd_compress_superblock.c
+  PROPERTIES COMPILE_OPTIONS "-Os;-DZSTD_NO_INLINE")
 
 # Decoders alone.
 set(root ${src}/xz-utils/src)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, builds, and runs every suite, or the stages that are named.
 #
-# usage: run.sh [lint] [unit] [integration] [asan] [tsan] [fallback] [fuzz]
+# usage: run.sh [lint] [unit] [integration] [asan] [tsan] [fallback] [fuzz] [static]
 #
 # Each stage has a budget in minutes; one that takes longer is stopped and counts as failed.
 # NOOK_FUZZ_SECONDS (20): for each fuzz target. PYTEST_ARGS: more arguments of every pytest.
@@ -28,6 +28,7 @@ budget() {
     tsan) echo 18 ;;
     fallback) echo 12 ;;
     fuzz) echo 9 ;;
+    static) echo 10 ;;
     esac
 }
 
@@ -121,6 +122,12 @@ stage_fuzz() {
     [ "$bad" = 0 ] && [ "$count" -gt 0 ]
 }
 
+# The static binary, and with it the places that need no machine of their own.
+stage_static() {
+    PYTEST_ARGS="--junitxml $results/static-pytest.xml -s ${PYTEST_ARGS-}" \
+        sh tests/places.sh roots runc gvisor
+}
+
 # A stage in a process group of its own, so that its budget can end all of it.
 if [ "${1-}" = --stage ]; then
     stage=$2
@@ -128,7 +135,7 @@ if [ "${1-}" = --stage ]; then
     exit
 fi
 
-[ $# -gt 0 ] || set -- lint unit integration asan tsan fallback fuzz
+[ $# -gt 0 ] || set -- lint unit integration asan tsan fallback fuzz static
 for stage in "$@"; do
     [ -n "$(budget "$stage")" ] || {
         echo "run.sh: no stage $stage" >&2

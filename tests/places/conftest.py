@@ -14,7 +14,8 @@ def _get(name):
     if name not in _made:
         try:
             _made[name] = places.make(name)
-            print(f"\n{name}: start to first answer {_made[name].took * 1000:.0f} ms")
+            print(f"\n{name}: start to first answer {_made[name].took * 1000:.0f} ms, "
+                  f"the runtime's own work and a client's start included")
         except places.Absent as why:
             _made[name] = why
     return _made[name]
