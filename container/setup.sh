@@ -16,7 +16,7 @@ run_packages="bubblewrap curl"
 test_packages="bubblewrap curl openssl procps strace git libcmocka-dev clang libclang-rt-dev
     clang-format clang-tidy cppcheck less vim-tiny"
 # What the tests of running code use; tests of a language that is not there are skipped.
-language_packages="nodejs php-cli ruby golang-go python3-matplotlib esbuild"
+language_packages="nodejs php-cli ruby golang-go python3-matplotlib python3-pandas esbuild"
 npm_packages="tsx@4.23.15 esbuild@0.28.2"
 
 is_installed() {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 const char nk_cmd_run_help[] =
     "usage: nookd run [OPTIONS] LANG [FILE|-] [ARGS...]\n"
+    "       nookd run [OPTIONS] --context ID [FILE|-]\n"
     "\n"
     "Runs code in the sandbox, from FILE or standard input, prints its output as it comes, then "
     "on\n"
@@ -26,6 +28,7 @@ const char nk_cmd_run_help[] =
     "  --cwd DIR          working directory\n"
     "  --env NAME=VALUE   one more variable; may be repeated\n"
     "  --timeout SECONDS  kill it after that time\n"
+    "  --context ID       run it in this context, and print the value of a last expression\n"
     "  --socket PATH      the daemon's socket\n"
     "\n"
     "LANG is python, javascript, typescript, bash, sh, php, ruby, go, or one that the sandbox "
@@ -35,6 +38,9 @@ const char nk_cmd_run_help[] =
     "\n"
     "example: echo 'print(6 * 7)' | nookd run python\n"
     "         nookd run --outputs plots python chart.py data.csv\n";
+
+#define CONTEXT_MAX 64
+#define CONTEXT_PATH "/v1/contexts/%s/code/stream"
 
 struct run_opts {
     const char *outputs, *context, *cwd, *timeout, *socket;
@@ -89,7 +95,15 @@ static int add_args(struct nk_json_out *out, char **args, struct nk_err *err)
     return 0;
 }
 
-/* operand: the language, a file, the arguments. */
+static int finish(const struct run_opts *o, struct nk_json_out *out, struct nk_err *err)
+{
+    if (o->timeout && nk_exec_body_timeout(out, o->timeout, err) < 0)
+        return -1;
+    nk_json_out_close(out, '}');
+    return out->buf->failed ? nk_fail_sys(err, ENOMEM, "cannot build the request") : 0;
+}
+
+/* operand: the language (not with a context), a file, the arguments. */
 static int build(const struct run_opts *o, char **operand, const struct nk_buf *code,
                  struct nk_buf *buf, struct nk_err *err)
 {
@@ -98,6 +112,8 @@ static int build(const struct run_opts *o, char **operand, const struct nk_buf *
     nk_json_out_open(&out, NULL, '{');
     nk_json_out_strn(&out, "code", nk_buf_left(code) ? nk_buf_front(code) : (const uint8_t *)"",
                      nk_buf_left(code));
+    if (o->context)
+        return finish(o, &out, err);
     if (nk_exec_body_text(&out, "language", operand[0], err) < 0 ||
         nk_exec_body_env(&out, &o->env, err) < 0)
         return -1;
@@ -105,29 +121,48 @@ static int build(const struct run_opts *o, char **operand, const struct nk_buf *
         return -1;
     if (o->cwd && nk_exec_body_text(&out, "cwd", o->cwd, err) < 0)
         return -1;
-    if (o->timeout && nk_exec_body_timeout(&out, o->timeout, err) < 0)
-        return -1;
-    nk_json_out_close(&out, '}');
-    return buf->failed ? nk_fail_sys(err, ENOMEM, "cannot build the request") : 0;
+    return finish(o, &out, err);
+}
+
+/* What belongs to the context is not for one run to choose. */
+static int check_context(const struct run_opts *o, char **operand)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    if (*o->context == '\0' || strlen(o->context) > CONTEXT_MAX ||
+        o->context[strspn(o->context, allowed)] != '\0')
+        return nk_out_fail_msg("--context must be the id of a context");
+    if (o->cwd || o->env.count > 0)
+        return nk_out_fail_msg("--context excludes --cwd and --env: they are the context's");
+    if (*operand && operand[1])
+        return nk_out_fail_msg("with --context there is one file, and no arguments");
+    return 0;
 }
 
 static int run(struct run_opts *o, char **operand, const struct nk_cli_env *env)
 {
     struct nk_buf code = {0}, request = {0};
+    char path[sizeof CONTEXT_PATH + CONTEXT_MAX] = "/v1/code/stream";
     const struct nk_exec_stream stream = {.env = env,
                                           .socket = o->socket,
                                           .request = &request,
-                                          .path = "/v1/code/stream",
+                                          .path = path,
                                           .closing = nk_run_result_tell,
                                           .ctx = o->outputs};
     struct nk_err err;
     int status;
 
-    if (o->context)
-        return nk_out_fail_msg("--context is not supported yet");
-    if (!*operand)
+    if (o->context) {
+        status = check_context(o, operand);
+        if (status != 0)
+            return status;
+        (void)snprintf(path, sizeof path, CONTEXT_PATH, o->context);
+    } else if (!*operand) {
         return nk_out_fail_msg("no language given (--help shows how)");
-    if (read_code(operand[1], &code, &err) < 0 || build(o, operand, &code, &request, &err) < 0)
+    }
+    if (read_code(o->context ? operand[0] : operand[1], &code, &err) < 0 ||
+        build(o, operand, &code, &request, &err) < 0)
         status = nk_out_fail(&err);
     else
         status = nk_exec_stream_run(&stream);

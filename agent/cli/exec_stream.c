@@ -7,6 +7,7 @@
 #include "cli/ask.h"
 #include "cli/out.h"
 #include "cli/play.h"
+#include "cli/run_result.h"
 
 static int print_id(const struct nk_exec_stream *s, const struct nk_json *started)
 {
@@ -52,6 +53,13 @@ static int with_object(const struct nk_exec_stream *s, const struct nk_sse_event
     return status;
 }
 
+static int show(const struct nk_exec_stream *s, const struct nk_json *bundle)
+{
+    int rc = s->closing ? nk_run_result_show(bundle) : 0;
+
+    return rc == 0 ? NK_PLAY_ON : rc;
+}
+
 static int on_event(void *ctx, const struct nk_sse_event *event)
 {
     const struct nk_exec_stream *s = ctx;
@@ -60,6 +68,8 @@ static int on_event(void *ctx, const struct nk_sse_event *event)
         return with_object(s, event, exit_code);
     if (strcmp(event->event, "error") == 0)
         return nk_play_error(event);
+    if (strcmp(event->event, "display") == 0)
+        return with_object(s, event, show);
     if (s->detach && strcmp(event->event, "started") == 0)
         return with_object(s, event, print_id);
     return NK_PLAY_ON;

@@ -106,9 +106,49 @@ static int save_all(const char *path, const struct nk_json *list)
     return 0;
 }
 
+static int print(int fd, const struct nk_json *object, const char *key)
+{
+    const char *text = nk_ask_text(object, key, "");
+    size_t len = strlen(text);
+    int rc = len > 0 ? nk_out_write(NULL, fd, text, len) : 0;
+
+    return rc == 0 && len > 0 && text[len - 1] != '\n' ? nk_out_write(NULL, fd, "\n", 1) : rc;
+}
+
+static bool is_object(const struct nk_json *v)
+{
+    return v && nk_json_type(v) == NK_JSON_OBJECT;
+}
+
+int nk_run_result_show(const struct nk_json *bundle)
+{
+    return is_object(bundle) ? print(STDOUT_FILENO, bundle, "text/plain") : 0;
+}
+
+/* What only code in a context gives: state that was lost, an error, a value. */
+static int tell_context(const struct nk_json *result)
+{
+    const struct nk_json *error = nk_json_get(result, "error");
+    const struct nk_json *reset = nk_json_get(result, "context_reset");
+    const char *traceback;
+    int rc = 0;
+
+    if (reset && nk_json_true(reset))
+        rc = tell_line("reset: ", "the interpreter had ended, and its state with it");
+    if (rc == 0)
+        rc = nk_run_result_show(nk_json_get(result, "result"));
+    if (rc != 0 || !is_object(error))
+        return rc;
+    traceback = nk_ask_text(error, "traceback", "");
+    return print(STDERR_FILENO, error, *traceback ? "traceback" : "value");
+}
+
 int nk_run_result_tell(const void *dir, const struct nk_json *result)
 {
-    int rc = tell_changes(nk_json_get(result, "files_changed"));
+    int rc = tell_context(result);
+
+    if (rc == 0)
+        rc = tell_changes(nk_json_get(result, "files_changed"));
 
     return rc != 0 || !dir ? rc : save_all(dir, nk_json_get(result, "outputs"));
 }

@@ -184,6 +184,12 @@ void nk_channel_send(struct nk_channel *c, const void *data, size_t len)
     arm(c);
 }
 
+void nk_channel_answer(struct nk_channel *c, const void *data, size_t len)
+{
+    if (nk_buf_left(&c->out) == 0)
+        nk_channel_send(c, data, len);
+}
+
 void nk_channel_pause(struct nk_channel *c, bool pause)
 {
     if (c->paused == pause)

@@ -37,6 +37,8 @@ int nk_channel_open(struct nk_channel *c, uv_loop_t *loop, int *out_child);
 void nk_channel_close(struct nk_channel *c); /* twice is fine; `released` comes later */
 
 void nk_channel_send(struct nk_channel *c, const void *data, size_t len);
+/* The same, left out where the other side does not even take what was sent before. */
+void nk_channel_answer(struct nk_channel *c, const void *data, size_t len);
 void nk_channel_pause(struct nk_channel *c, bool pause); /* going on tells the lines that wait */
 
 #endif

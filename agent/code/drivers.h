@@ -9,7 +9,7 @@
 
 #include "code/runtimes.h"
 
-extern const char nk_driver_py[];
+extern const char nk_driver_py[], nk_driver_js[], nk_driver_sh[], nk_driver_rb[], nk_driver_php[];
 
 struct nk_driver {
     const char *id;            /* of the runtime */

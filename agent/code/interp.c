@@ -92,8 +92,10 @@ static void tell_event(struct nk_interp *i)
     struct nk_event e = i->event;
 
     i->has_event = false;
-    if (e.kind == NK_EVENT_DISPLAY)
+    if (e.kind == NK_EVENT_DISPLAY) {
         i->cfg.events->display(i->cfg.ctx, e.data);
+        nk_channel_answer(&i->channel, "ok\n", 3);
+    }
     if (e.kind == NK_EVENT_DONE) {
         (void)uv_timer_stop(&i->grace);
         i->cfg.events->done(i->cfg.ctx, &e);

@@ -54,7 +54,7 @@ def test_a_timeout_and_a_signal_are_told_by_the_status(nook):
 @pytest.mark.parametrize(("args", "code", "words"), [
     ([], b"", b"no language"), (["cobol"], b"x", b"cobol"), (["sh", "/nonexistent"], b"", b"cannot"),
     (["sh"], b"\xff", b"not text"), (["sh"], b"a\0b", b"not text"),
-    (["--context", "x"], b"", b"--context"),
+    (["--context", "x"], b"", b"no context"),
     (["sh"], b"#" * (2 << 20), b"longer than"), (["--timeout", "x", "sh"], b"", b"--timeout"),
 ])
 def test_what_cannot_be_run_is_told_in_one_line(nook, args, code, words):

@@ -1,8 +1,9 @@
 """One interpreter of a code context: runs what comes over its channel in one namespace that stays.
 
 Started with the channel as descriptor 3, over which this text came. Requests are a line
-`run NUMBER BYTES INPUT` and the code; events go back as lines of JSON. Nothing of this is on
-descriptors 0 to 2: they belong to the code that runs, and to its children.
+`run NUMBER BYTES INPUT` and the code; events go back as lines of JSON, and a line `ok` answers each
+`display` once all that was written before it has been read. Nothing of this is on descriptors 0 to 2:
+they belong to the code that runs, and to its children.
 """
 import sys
 
@@ -27,6 +28,7 @@ import types
 HIGH = 64  # descriptors of our own are where code does not look for its own
 TEXT_MAX = 1 << 20  # of one representation as text
 BUNDLE_MAX = 6 << 20  # of all representations of one value
+ERROR_MAX = 11000  # characters of a traceback
 SOURCES_MAX = 4 << 20  # code that is kept for tracebacks
 AWAIT = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
 FUTURE = sum(getattr(__import__("__future__"), name).compiler_flag
@@ -70,6 +72,13 @@ def short(text):
     return text
 
 
+def middle(text):
+    """Its beginning and its end."""
+    if len(text) <= ERROR_MAX:
+        return text
+    return text[:ERROR_MAX // 4] + "\n...\n" + text[-3 * ERROR_MAX // 4:]
+
+
 class Channel:
     def __init__(self):
         self.fd = take(3)
@@ -90,6 +99,12 @@ class Channel:
         line, _, self.data = self.data.partition(b"\n")
         return line.decode().split()
 
+    def request(self):
+        line = self.line()
+        while line == ["ok"]:  # to what nobody waited for
+            line = self.line()
+        return line
+
     def bytes(self, count):
         while len(self.data) < count:
             self.more()
@@ -103,6 +118,9 @@ class Channel:
             try:
                 while data and self.fd >= 0:
                     data = data[os.write(self.fd, data):]
+            except OSError:
+                os.write(2, b"the code closed the channel of its interpreter\n")
+                os._exit(1)
             finally:
                 self.sending = False
 
@@ -266,6 +284,9 @@ class Cells:
         """Shows values as rich as they can be."""
         for value in values:
             self.send({"event": "display", "data": bundle(value)})
+            if self.running and threading.current_thread() is threading.main_thread():
+                if self.channel.fd >= 0:
+                    self.channel.line()
 
     def figures(self):
         pyplot = sys.modules.get("matplotlib.pyplot")
@@ -340,11 +361,23 @@ class Cells:
         except Exception:
             value = "<str() of it failed>"
         try:
-            lines = traceback.format_exception(type(error), error, at)
+            lines = self.without_us(traceback.TracebackException(type(error), error, at)).format()
         except Exception:
             lines = [type(error).__name__]
-        return {"name": clean(type(error).__name__), "value": value,
-                "traceback": short("".join(lines))}
+        return {"name": clean(type(error).__name__)[:200], "value": value[:4000],
+                "traceback": middle(clean("".join(lines)))}
+
+    def without_us(self, told):
+        """Frames of this file are nobody's business."""
+        seen, todo = set(), [told]
+        while todo:
+            one = todo.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            one.stack[:] = [f for f in one.stack if f.filename != "<context>"]
+            todo += [one.__cause__, one.__context__]
+        return told
 
     def status(self, error):
         if error is None:
@@ -394,7 +427,7 @@ class Cells:
         if self.loop is None or self.loop.is_closed():
             return
         import asyncio
-        if b"\n" in self.channel.data or not asyncio.all_tasks(self.loop):
+        if self.channel.data or not asyncio.all_tasks(self.loop):
             return
         self.loop.add_reader(self.channel.fd, self.loop.stop)
         try:
@@ -406,7 +439,7 @@ class Cells:
         self.channel.send({"event": "ready"})
         while True:
             self.wait()
-            word, number, count, given = self.channel.line()
+            _, number, count, given = self.channel.request()
             code = self.channel.bytes(int(count)).decode("utf-8", "replace")
             self.input.give(given == "1")
             self.run(int(number), code)
