@@ -2,6 +2,7 @@
  * name when it is complete. A move is a rename where the file system can, else a copy and a removal. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,15 +94,18 @@ static int settle(struct nk_op *op)
 static int enter_dest(struct nk_op *op, const struct nk_walk_entry *e)
 {
     size_t len = e->path_len - strlen(e->name);
+    size_t had = op->dest_at ? strlen(op->dest_at) : 0;
+    bool deeper = op->dest_at && had <= len && strncmp(op->dest_at, e->path, had) == 0;
     int fd;
 
-    if (op->dest_at && strlen(op->dest_at) == len && strncmp(op->dest_at, e->path, len) == 0)
+    if (deeper && had == len)
         return 0;
     free(op->dest_at);
     op->dest_at = strndup(e->path, len);
     if (!op->dest_at)
         return -ENOMEM;
-    fd = nk_place_enter(op->dest_top, e->path, len);
+    fd = deeper ? nk_place_enter(op->dest_dir, e->path + had, len - had)
+                : nk_place_enter(op->dest_top, e->path, len);
     if (fd < 0)
         return fd;
     nk_close_fd(&op->dest_dir);
@@ -119,7 +123,8 @@ static bool is_own_copy(struct nk_op *op, const struct stat *st)
 /* 0, -errno, or -EAGAIN: a file was begun that is copied in the slices to come. */
 static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
 {
-    int rc = enter_dest(op, e);
+    /* The way to a folder is walked anew when another was left: what has no path is too deep. */
+    int rc = e->path_len < PATH_MAX ? enter_dest(op, e) : -ENAMETOOLONG;
 
     if (rc < 0)
         return rc;

@@ -295,6 +295,17 @@ def test_a_very_deep_tree_is_removed(nook):
     assert names(nook) == []
 
 
+def test_a_tree_deeper_than_paths_is_not_copied_and_leaves_nothing(nook):
+    result = nook.exec("python3 -c \"import os\nfor i in range(2200):\n os.mkdir('d')\n"
+                       " os.chdir('d')\"", timeout=60)
+    assert result["exit_code"] == 0, result
+    response = nook.post("/v1/files/copy", {"path": "d", "to": "e"}, wait=120)
+    assert response.status in (400, 414) and "too long" in response.json()["error"]["message"]
+    assert os.listdir(nook.workspace) == ["d"]
+    assert nook.post("/v1/files/move", {"path": "d", "to": "e"}).status == 200  # only a name
+    assert delete(nook, "e", "&recursive=true").status == 204
+
+
 def test_emptying_the_workspace_leaves_the_folder(nook):
     put(nook, "a/b/c", b"x")
     put(nook, ".hidden", b"x")
