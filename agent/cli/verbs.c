@@ -11,6 +11,7 @@
 #include "cli/cmd_cp.h"
 #include "cli/cmd_exec.h"
 #include "cli/cmd_health.h"
+#include "cli/cmd_info.h"
 #include "cli/cmd_kill.h"
 #include "cli/cmd_logs.h"
 #include "cli/cmd_ls.h"
@@ -38,6 +39,7 @@ static const struct nk_verb verbs[] = {
     {"mkdir", "make folders", nk_cmd_mkdir_help, nk_cmd_mkdir},
     {"call", "make one raw call of the API", nk_cmd_call_help, nk_cmd_call},
     {"proxy", "speak HTTP through standard input and output", nk_cmd_proxy_help, nk_cmd_proxy},
+    {"info", "tell the state of the sandbox", nk_cmd_info_help, nk_cmd_info},
     {"health", "ask whether the daemon is well", nk_cmd_health_help, nk_cmd_health},
 };
 
