@@ -9,7 +9,7 @@ import httpx
 from . import _calls
 from ._api import Api, create_options, settings
 from ._collect import Collector
-from ._errors import connection_errors, error_of
+from ._errors import closed, connection_errors, error_of
 from ._events import EventReader, broken, is_last
 from ._session import AsyncSession
 from ._sync import CHUNK, QUIET
@@ -119,6 +119,8 @@ class AsyncSandbox(Api):
         return await asyncio.to_thread(step)
 
     def _stream(self, call, timeout):
+        if self._http.is_closed:
+            raise closed()
         content = _pieces(call.content) if hasattr(call.content, "read") else call.content
         return self._http.stream(
             call.method, call.path, params=call.params, json=call.body, content=content,

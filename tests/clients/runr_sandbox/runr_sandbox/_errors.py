@@ -64,6 +64,10 @@ class ApiConnectionError(RunrSandboxError):
     """No answer: `reason` is `timeout`, or `connection` where there is none or it broke."""
 
 
+def closed():
+    return RunrSandboxError("this sandbox object was closed", reason="closed")
+
+
 _CLASSES = {
     400: BadRequestError, 401: AuthenticationError, 403: PermissionDeniedError,
     404: NotFoundError, 409: ConflictError, 410: NotFoundError, 413: TooLargeError,

@@ -7,7 +7,7 @@ import httpx
 from . import _calls
 from ._api import Api, create_options, settings
 from ._collect import Collector
-from ._errors import connection_errors, error_of
+from ._errors import closed, connection_errors, error_of
 from ._events import EventReader, broken, is_last
 from ._session import Session
 from ._tls import default_context
@@ -97,6 +97,8 @@ class Sandbox(Api):
             return end.value
 
     def _stream(self, call, timeout):
+        if self._http.is_closed:
+            raise closed()
         content = _pieces(call.content) if hasattr(call.content, "read") else call.content
         return self._http.stream(
             call.method, call.path, params=call.params, json=call.body, content=content,

@@ -59,6 +59,9 @@ def test_a_sandbox_is_removed_once(form, fake):
     sandbox.kill()
     sandbox.close()
     assert [request[0] for request in fake.requests] == ["GET", "DELETE"]
+    with pytest.raises(runr_sandbox.RunrSandboxError) as caught:
+        sandbox.exec("true")
+    assert caught.value.reason == "closed"
 
 
 def test_list_filters_by_status_and_metadata(form, fake):
