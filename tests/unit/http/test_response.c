@@ -150,6 +150,9 @@ static void what_is_not_http_is_refused(void **state)
         "HTTP/1.1 200 OK\r\nA: b\nB: c\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx",
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA: \x1b[2J\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 600 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\nx",
         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nx",
@@ -208,6 +211,38 @@ static void heads_and_framing_without_end_are_refused(void **state)
     }
 }
 
+static void interim_answers_come_one_by_one_where_they_are_wanted(void **state)
+{
+    struct nk_response r = {.with_interim = true};
+    struct nk_buf in = {0};
+    bool done = false;
+
+    (void)state;
+    nk_buf_add_str(&in,
+                   "HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n");
+    assert_int_equal(nk_response_read_head(&r, &in, &done, NULL), 0);
+    assert_true(done);
+    assert_int_equal(r.status, 103);
+    assert_string_equal(nk_response_header(&r, "a"), "b");
+    assert_int_equal(nk_response_read_head(&r, &in, &done, NULL), 0);
+    assert_false(done);
+    assert_int_equal(r.status, 0);
+    nk_buf_add_str(&in, "\r\n");
+    assert_int_equal(nk_response_read_head(&r, &in, &done, NULL), 0);
+    assert_true(done);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(r.length, 2);
+    assert_null(nk_response_header(&r, "a"));
+    assert_int_equal(nk_response_direct(&r), 2);
+    nk_response_took(&r, 1);
+    assert_int_equal(nk_response_direct(&r), 1);
+    nk_response_took(&r, 1);
+    assert_true(r.done);
+    assert_int_equal(nk_response_direct(&r), 0);
+    nk_buf_fini(&in);
+    nk_response_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +255,7 @@ int main(void)
         cmocka_unit_test(every_cut_of_a_complete_answer_is_told_as_broken),
         cmocka_unit_test(what_is_not_http_is_refused),
         cmocka_unit_test(heads_and_framing_without_end_are_refused),
+        cmocka_unit_test(interim_answers_come_one_by_one_where_they_are_wanted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

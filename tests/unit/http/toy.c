@@ -250,6 +250,7 @@ static int toy_status(enum nk_code code)
         {NK_EXPECTATION_FAILED, 417}, {NK_UPGRADE_REQUIRED, 426},
         {NK_HEADERS_TOO_LARGE, 431},  {NK_NOT_SUPPORTED, 501},
         {NK_OVERLOADED, 503},         {NK_HTTP_VERSION, 505},
+        {NK_BAD_GATEWAY, 502},        {NK_GATEWAY_TIMEOUT, 504},
     };
 
     for (size_t i = 0; i < NK_COUNT(table); i++) {
