@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import IncompleteRead
 from pathlib import Path
@@ -21,7 +20,7 @@ from fastapi.responses import StreamingResponse
 
 import front
 import runbox
-from nook import free_port, scaled
+from nook import scaled
 from runbox import Client, FileUpload, Identity, RunboxError
 from test_readme_runbox import served
 from wire import connect_tcp, wait_until
@@ -356,24 +355,42 @@ def test_metrics_are_those_of_prometheus(client):
     assert "\nnook_commands_exited_total 1\n" in client.metrics()
 
 
+class Patient(Client):
+    """Tells of the first time that it was refused."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.refused = threading.Event()
+
+    def ready(self):
+        try:
+            return super().ready()
+        except ConnectionRefusedError:
+            self.refused.set()
+            raise
+
+
 def test_waiting_for_an_agent_that_comes_later():
-    port, answers = free_port(), []
+    asked = []
 
-    def serve_later():
-        time.sleep(0.2)  # so that the client finds nobody, then one that is not ready
-        with socket.create_server(("127.0.0.1", port)) as listener:
-            for status, body in (("503 X", '{"error":{"code":"starting","message":"m"}}'),
-                                 ("200 OK", '{"status":"ok"}')):
-                with listener.accept()[0] as conn:
-                    answers.append(conn.recv(65536))
-                    conn.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-                                 .encode())
+    def serve(listener, client):
+        client.refused.wait(30)
+        listener.listen()
+        for status, body in (("503 X", '{"error":{"code":"starting","message":"m"}}'),
+                             ("200 OK", '{"status":"ok"}')):
+            with listener.accept()[0] as conn:
+                asked.append(conn.recv(65536))
+                conn.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+                             .encode())
 
-    server = threading.Thread(target=serve_later)
-    server.start()
-    assert Client(f"http://127.0.0.1:{port}").wait_ready(timeout=30) == {"status": "ok"}
-    server.join()
-    assert len(answers) == 2 and answers[0].startswith(b"GET /readyz ")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        client = Patient(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server = threading.Thread(target=serve, args=(listener, client))
+        server.start()
+        assert client.wait_ready(timeout=60) == {"status": "ok"}
+        server.join()
+    assert len(asked) == 2 and asked[0].startswith(b"GET /readyz ")
 
 
 def test_waiting_has_an_end():

@@ -164,8 +164,7 @@ def test_a_task_that_is_cancelled_ends_its_command(agent):
         sandbox = await AsyncSandbox.create()
         for start in (sandbox.exec, lambda c: sandbox.exec_stream(c).__anext__()):
             task = asyncio.ensure_future(start("echo up > up; sleep 600"))
-            while not (agent.workspace / "up").exists():
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, (agent.workspace / "up").exists)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
