@@ -137,6 +137,11 @@ case ${1-} in
     release) build ;;
     *) build test ;;
     esac
+    case $preset in static*)
+        build/venv/bin/python container/sbom.py "build/$preset" >"build/$preset/nookd.cdx.json"
+        say "what it is made of: build/$preset/nookd.cdx.json"
+        ;;
+    esac
     echo "$root/build/$preset/nookd"
     exit 0
     ;;

@@ -28,7 +28,7 @@ install() {
 places_of() {
     case $1 in
     roots) echo scratch busybox musl ;;
-    runc) echo runc runc-shared ;;
+    runc) echo runc runc-hardened runc-shared ;;
     gvisor) echo gvisor gvisor-backports ;;
     *) echo "$1" ;;
     esac

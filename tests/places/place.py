@@ -7,14 +7,18 @@ run that way, connections: everything of `integration/` that asks a daemon works
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+import yaml
 
 import wire
 from nook import Asker, ROOT
@@ -27,6 +31,8 @@ CAPABILITIES = ["CAP_" + name for name in (
     "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP "
     "SETGID SETPCAP SETUID SYS_CHROOT").split()]
 SERVE = ["/sbin/nookd", "serve"]
+MANIFEST = yaml.safe_load((ROOT / "container/kubernetes/pod-gvisor.yaml").read_text())[
+    "spec"]["containers"][0]["securityContext"]
 
 
 class Absent(Exception):
@@ -266,6 +272,24 @@ class Runc(Bundle):
     """Process 1 of a container of runc."""
 
 
+class Hardened(Bundle):
+    """What container/kubernetes/ asks for: a read-only root, the least capabilities, no new
+    privileges, and volumes that belong to root and that all may write."""
+
+    def adapt(self, spec):
+        spec = super().adapt(spec)
+        least = sorted("CAP_" + name for name in MANIFEST["capabilities"]["add"])
+        spec["process"].update(noNewPrivileges=True, capabilities={
+            kind: least for kind in ("bounding", "effective", "permitted")})
+        spec["root"]["readonly"] = True
+        for volume in ("/run", "/var/lib", "/workspace", "/output", "/home/sandbox"):
+            (self.root / volume[1:]).mkdir(parents=True, exist_ok=True)
+            (self.root / volume[1:]).chmod(0o777)  # runc gives a tmpfs the mode of what it covers
+            spec["mounts"].append({"destination": volume, "type": "tmpfs", "source": "tmpfs",
+                                   "options": ["nosuid", "nodev", "mode=0777", "size=64m"]})
+        return spec
+
+
 class SharedPid(Bundle):
     """A container that shares its pid namespace, as containers of a pod may: nookd is not process 1."""
 
@@ -319,14 +343,111 @@ class GvisorBackports(Gvisor):
             raise Absent("no runsc of backports: sh tests/places.sh gvisor fetches it")
 
 
+CRI_CONFIG = """version = 2
+root = "{box}/root"
+state = "{box}/state"
+[grpc]
+  address = "{box}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:1"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  disable_hugetlb_controller = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{box}/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+"""
+
+
+class Cri(Place):
+    """A pod as a kubelet makes it: containerd, asked through its CRI; images made here."""
+
+    def prepare(self):
+        self.crictl = shutil.which("crictl") or str(ROOT / "build/places/crictl")
+        needs("containerd", "ctr", "runc", "gcc")
+        if not os.access(self.crictl, os.X_OK):
+            raise Absent("no crictl: sh tests/places.sh cri builds it")
+        self.end_point = f"unix://{self.box}/containerd.sock"
+        (self.box / "config.toml").write_text(CRI_CONFIG.format(box=self.box))
+        (self.box / "cni").mkdir()
+        (self.box / "cni/10-pods.conflist").write_text(json.dumps({
+            "cniVersion": "0.4.0", "name": "pods", "plugins": [{
+                "type": "ptp", "ipMasq": False, "ipam": {
+                    "type": "host-local", "dataDir": f"{self.box}/ipam",
+                    "ranges": [[{"subnet": "10.88.7.0/24"}]]}}]}))
+        self.make_images()
+        with open(self.box / "containerd.log", "wb") as log:
+            self.containerd = subprocess.Popen(
+                ["containerd", "--config", self.box / "config.toml"], stdout=log, stderr=log)
+        wire.wait_until(lambda: self.ask("version", check=False).returncode == 0, 30,
+                        "containerd answers")
+        for name in ("pause", "nookd"):
+            run("ctr", "-a", self.box / "containerd.sock", "-n", "k8s.io", "images", "import",
+                self.box / f"{name}.tar")
+
+    def make_images(self):
+        pause = self.box / "pause-root"
+        pause.mkdir()
+        run("gcc", "-static", "-Os", "-x", "c", "-o", pause / "pause", "-",
+            input=b"#include <unistd.h>\nint main(void) { return pause(); }\n")
+        tool = ROOT / "container/image.py"
+        run(sys.executable, tool, pause, self.box / "pause.tar", "localhost/pause:1", "/pause")
+        run(sys.executable, tool, make_root(self.box / "nookd-root"), self.box / "nookd.tar",
+            "localhost/nookd:1", *SERVE)
+
+    def ask(self, *words, **kw):
+        return run(self.crictl, "-r", self.end_point, "-i", self.end_point, "-t", "20s", *words, **kw)
+
+    def start(self):
+        context = {"security_context": {"namespace_options": {"network": 0, "pid": 1, "ipc": 0}}}
+        pod = {"metadata": {"name": self.id, "namespace": "default", "uid": self.id, "attempt": 0},
+               "hostname": "sb", "log_directory": str(self.box), "linux": context}
+        container = {"metadata": {"name": "nookd"}, "image": {"image": "localhost/nookd:1"},
+                     "log_path": "log", "linux": {
+                         "resources": {"memory_limit_in_bytes": 256 << 20}, **context}}
+        for name, value in (("pod", pod), ("container", container)):
+            (self.box / f"{name}.json").write_text(json.dumps(value))
+        self.pod = self.ask("runp", self.box / "pod.json").stdout.decode().strip()
+        self.container = self.ask("create", self.pod, self.box / "container.json",
+                                  self.box / "pod.json").stdout.decode().strip()
+        self.ask("start", self.container)
+
+    def inside(self, *argv, tty=False):
+        return [self.crictl, "-r", self.end_point, "-i", self.end_point, "exec", "-i",
+                *(["-t"] if tty else []), self.container, *argv]
+
+    def cli(self, *args, **kw):
+        """crictl itself ends with 1, and prints the status."""
+        done = super().cli(*args, **kw)
+        told = re.search(rb"terminated with exit code (\d+)", done.stderr)
+        done.returncode = int(told[1]) if told else done.returncode
+        return done
+
+    def end(self):
+        self.ask("stop", "--timeout", "10", self.container)
+        told = json.loads(self.ask("inspect", self.container).stdout)["status"]
+        assert (told["state"], told["exitCode"]) == ("CONTAINER_EXITED", 0), told
+
+    def clear(self):
+        if not hasattr(self, "containerd"):
+            return
+        self.ask("rmp", "--force", "--all", check=False)
+        self.containerd.terminate()
+        self.containerd.wait(30)
+
+
 PLACES = {
     "scratch": Scratch,
     "busybox": Chroot,
     "musl": Musl,
     "runc": Runc,
+    "runc-hardened": Hardened,
     "runc-shared": SharedPid,
     "gvisor": Gvisor,
     "gvisor-backports": GvisorBackports,
+    "cri": Cri,
 }
 
 

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_the_sbom_names_all_that_was_linked():
     assert any(name.startswith("libc6") for name in versions)
     assert all(part["licenses"] and part["purl"] for part in sbom["components"])
     assert set(sbom["dependencies"][0]["dependsOn"]) == {p["bom-ref"] for p in sbom["components"]}
+
+
+def test_an_image_of_it_is_the_same_twice(tmp_path):
+    root = tmp_path / "root"
+    (root / "sbin").mkdir(parents=True)
+    shutil.copy(BINARY, root / "sbin/nookd")
+    made = []
+    for name in ("one.tar", "two.tar"):
+        made.append(tmp_path / name)
+        subprocess.run([sys.executable, ROOT / "container/image.py", root, made[-1],
+                        "localhost/nookd:1"], check=True)
+    print(f"image of the binary alone: {made[0].stat().st_size} bytes")
+    assert sha256(made[0]) == sha256(made[1])
+    with tarfile.open(made[0]) as image:
+        for member in image:
+            if member.name.startswith("blobs/sha256/"):
+                data = image.extractfile(member).read()
+                assert hashlib.sha256(data).hexdigest() == member.name.rsplit("/", 1)[1]
+        index = json.load(image.extractfile("index.json"))
+    assert index["manifests"][0]["annotations"]["io.containerd.image.name"] == "localhost/nookd:1"
 
 
 @pytest.mark.timeout(1500)
