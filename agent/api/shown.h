@@ -19,7 +19,8 @@ struct nk_shown {
 };
 
 /* The one that is due at `pos`, or NULL. nk_shown_told follows. */
-const struct nk_display *nk_shown_due(struct nk_shown *s, const struct nk_process *p, uint64_t pos);
+const struct nk_display *nk_shown_due(const struct nk_shown *s, const struct nk_process *p,
+                                      uint64_t pos);
 void nk_shown_told(struct nk_shown *s, const struct nk_process *p);
 /* Where output is cut for the next one: its place, or the end of the stream. */
 uint64_t nk_shown_end(const struct nk_shown *s, const struct nk_process *p);

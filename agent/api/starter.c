@@ -5,14 +5,17 @@
 #include "api/whose.h"
 #include "base/json.h"
 #include "code/context_table.h"
+#include "code/outcome.h"
 #include "code/run.h"
 #include "http/request.h"
 #include "process/registry.h"
 
-/* The images of code are told by its closing event, which comes after its end. */
+/* The images of code, and what it gave in a context, are told after its end. */
 static void keep(struct nk_starter *l, struct nk_process *p)
 {
-    if (l->kind != NK_EXEC_CODE_STREAM && l->kind != NK_EXEC_CONTEXT_STREAM)
+    const struct nk_run *run = nk_run_of(p);
+
+    if (l->kind != NK_EXEC_CODE_STREAM && !(run && nk_run_outcome(run)))
         return;
     l->kept = p;
     nk_registry_hold(p);
@@ -61,6 +64,7 @@ static int run_in_context(struct nk_starter *l, struct nk_err *err)
     if (l->req)
         keep(l, p);
     nk_keys_bind(&l->use, p);
+    nk_run_outcome(l->run)->once = l->kind != NK_EXEC_CONTEXT && !l->survives;
     nk_context_run(&l->turn, p, nk_run_outcome(l->run), nk_run_code(l->run),
                    cmd.stdin_given || cmd.stdin_open);
     return 0;

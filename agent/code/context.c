@@ -158,6 +158,8 @@ static void on_ended(void *ctx, struct nk_process *p, const struct nk_err *err)
     c->reset = c->reset || (was_ready && !c->restarting);
     if (c->outcome && !c->run.process->reaped)
         end_run(c, p, err);
+    if (p)
+        nk_process_end(p, NK_REASON_KILLED); /* what its code left behind goes with it */
     if (!was_ready && err && !c->restarting)
         fail_all(c, err);
     if (!c->closed)

@@ -1,6 +1,7 @@
 #include "code/outcome.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json_echo.h"
 
@@ -13,8 +14,10 @@ struct nk_outcome *nk_outcome_new(size_t max_bytes)
     return o;
 }
 
-void nk_outcome_drop_data(struct nk_outcome *o)
+void nk_outcome_drop(struct nk_outcome *o)
 {
+    nk_buf_fini(&o->result);
+    nk_buf_fini(&o->error);
     for (size_t i = 0; i < o->displays; i++)
         nk_buf_fini(&o->display[i].json);
     free(o->display);
@@ -26,9 +29,7 @@ void nk_outcome_free(struct nk_outcome *o)
 {
     if (!o)
         return;
-    nk_outcome_drop_data(o);
-    nk_buf_fini(&o->result);
-    nk_buf_fini(&o->error);
+    nk_outcome_drop(o);
     free(o);
 }
 
@@ -83,13 +84,29 @@ void nk_outcome_fail(struct nk_outcome *o, const char *name, const char *value)
         nk_buf_fini(&o->error);
 }
 
+/* Those that were told, and are wanted by nobody else. */
+static void forget_told(struct nk_outcome *o)
+{
+    size_t told = 0;
+
+    while (told < o->displays && nk_buf_left(&o->display[told].json) == 0)
+        told++;
+    o->displays -= told;
+    o->first += told;
+    memmove(o->display, o->display + told, o->displays * sizeof *o->display);
+}
+
 static bool make_room(struct nk_outcome *o)
 {
     size_t room = o->room ? 2 * o->room : 8;
     struct nk_display *list;
 
+    if (o->displays == o->room && o->displays > 0)
+        forget_told(o);
     if (o->displays < o->room)
         return true;
+    if (o->displays >= NK_OUTCOME_DISPLAYS)
+        return false;
     list = realloc(o->display, room * sizeof *list);
     if (!list)
         return false;
@@ -136,7 +153,7 @@ void nk_outcome_show(struct nk_outcome *o, uint64_t offset, const struct nk_json
 {
     struct nk_display d = {.offset = offset};
 
-    if (o->displays >= NK_OUTCOME_DISPLAYS || !make_room(o))
+    if (!make_room(o))
         return;
     keep(&d.json, bundle);
     if (nk_buf_left(&d.json) > o->max_bytes - o->bytes)
@@ -151,14 +168,20 @@ void nk_outcome_show(struct nk_outcome *o, uint64_t offset, const struct nk_json
     o->display[o->displays++] = d;
 }
 
-void nk_outcome_told(struct nk_outcome *o, size_t display)
+struct nk_display *nk_outcome_at(const struct nk_outcome *o, size_t n)
 {
-    size_t len = nk_buf_left(&o->display[display].json);
+    return n >= o->first && n - o->first < o->displays ? &o->display[n - o->first] : NULL;
+}
 
-    if (!o->once)
+void nk_outcome_told(struct nk_outcome *o, size_t n)
+{
+    struct nk_display *d = nk_outcome_at(o, n);
+    size_t len = d ? nk_buf_left(&d->json) : 0;
+
+    if (!o->once || !d)
         return;
     o->bytes -= len < o->bytes ? len : o->bytes;
-    nk_buf_fini(&o->display[display].json);
+    nk_buf_fini(&d->json);
 }
 
 size_t nk_outcome_memory(const struct nk_outcome *o)

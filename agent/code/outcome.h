@@ -29,6 +29,7 @@ struct nk_outcome {
     struct nk_buf result, error; /* owned; empty: null */
     struct nk_display *display;  /* owned */
     size_t displays, room;
+    size_t first; /* shown before `display[0]`, and forgotten */
     size_t bytes; /* of what is shown */
     size_t max_bytes;
     bool once; /* set by who tells what is shown as it comes: nobody else will */
@@ -43,13 +44,15 @@ void nk_outcome_set_error(struct nk_outcome *o, const struct nk_json *error);
 /* The interpreter's own end, in the shape of an error of the code. */
 void nk_outcome_fail(struct nk_outcome *o, const char *name, const char *value);
 void nk_outcome_show(struct nk_outcome *o, uint64_t offset, const struct nk_json *bundle);
-void nk_outcome_told(struct nk_outcome *o, size_t display);
+/* The nth that was shown, or NULL: not yet, or not any more. */
+struct nk_display *nk_outcome_at(const struct nk_outcome *o, size_t n);
+void nk_outcome_told(struct nk_outcome *o, size_t n);
 
 /* A bundle as it is told where a message is bounded: without data if it is larger than `max`. */
 void nk_outcome_write(struct nk_json_out *o, const char *key, const struct nk_buf *bundle,
                       size_t max);
 
-void nk_outcome_drop_data(struct nk_outcome *o); /* what was shown */
+void nk_outcome_drop(struct nk_outcome *o); /* all that was told */
 size_t nk_outcome_memory(const struct nk_outcome *o);
 
 #endif

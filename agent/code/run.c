@@ -84,7 +84,7 @@ static void on_trim(struct nk_after *a, bool all)
 
     nk_images_drop_data(&r->images);
     if (r->outcome)
-        nk_outcome_drop_data(r->outcome);
+        nk_outcome_drop(r->outcome);
     if (all) {
         nk_images_fini(&r->images);
         nk_snapshot_free(r->snapshot);
@@ -101,6 +101,7 @@ static void announce(struct nk_run *r)
     r->process = NULL;
     if (r->snapshot)
         r->kept = nk_snapshot_settle(r->snapshot);
+    r->after.bytes = memory_of(r);
     nk_process_announce(p);
     nk_process_unref(p);
 }
