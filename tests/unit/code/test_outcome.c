@@ -41,7 +41,7 @@ static void what_is_shown_is_kept_as_it_is_told(void **state)
     assert_int_equal(nk_outcome_at(o, 0)->offset, 5);
     assert_null(nk_outcome_at(o, 1));
     nk_outcome_told(o, 0); /* others will want it yet */
-    assert_int_equal(nk_buf_left(&nk_outcome_at(o, 0)->json), 37);
+    assert_true(nk_buf_left(&nk_outcome_at(o, 0)->json) > 0);
     nk_outcome_free(o);
 }
 
