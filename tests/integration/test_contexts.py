@@ -268,7 +268,7 @@ def test_a_session_in_a_context_chooses_nothing_else(python, nook):
 
 
 def test_runs_wait_for_their_turn_in_order_or_are_refused(python):
-    with python.stream("import time\nprint('on', flush=True)\norder = []\n"
+    with python.stream("import time\norder = []\nprint('on', flush=True)\n"
                        "while not order: time.sleep(0.01)\n") as holder:
         events = holder.events()
         assert [next(events).name for _ in range(2)] == ["started", "stdout"]
