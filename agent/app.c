@@ -133,6 +133,7 @@ static void close_services(struct nk_app *a)
     nk_context_table_close(&a->contexts);
     nk_tenants_stop(a->tenants);
     nk_app_leftovers_stop(a);
+    nk_quota_stop(&a->quota);
     nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);
     a->api.lifetime = NULL;

@@ -18,6 +18,7 @@
 #include "process/heritage.h"
 #include "process/process.h"
 #include "process/program.h"
+#include "tenant/quota.h"
 
 struct probe_job {
     struct nk_job job;
@@ -47,6 +48,7 @@ struct nk_app {
     struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_tenants *tenants; /* NULL: identities are off */
+    struct nk_quota quota;      /* the sandbox's own */
     const char **shared_dirs;   /* owned; the strings are borrowed */
     struct nk_roots *roots;
     struct nk_runtimes *runtimes;

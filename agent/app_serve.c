@@ -73,6 +73,7 @@ int nk_app_serve_fill(struct nk_app *a)
     api->tickets = a->tickets;
     api->archives = a->archives;
     api->tenants = a->tenants;
+    api->quota = &a->quota;
     api->roots = a->roots;
     api->files_as = files_as(a);
     api->spawner = a->spawner;

@@ -4,6 +4,7 @@
 
 #include "app_inside.h"
 #include "process/probe.h"
+#include "process/registry.h"
 #include "tenant/tenants.h"
 
 static int check_user(const struct nk_config *cfg, const struct nk_user *user, const char *option,
@@ -42,10 +43,25 @@ static int list_shared(struct nk_app *a)
     return 0;
 }
 
+/* The sandbox's own user is bound as an identity is, where its files may lie. */
+static void set_own_quota(struct nk_app *a)
+{
+    const struct nk_config *cfg = a->cfg;
+
+    nk_quota_init(&a->quota, &(struct nk_quota_config){.jobs = a->jobs,
+                                                       .owner = nk_registry_own(a->registry),
+                                                       .roots = a->roots,
+                                                       .of_one = true,
+                                                       .uid = a->user.creds.uid,
+                                                       .max_bytes = cfg->quota_bytes,
+                                                       .max_files = cfg->quota_files});
+}
+
 int nk_app_tenants_open(struct nk_app *a, struct nk_err *err)
 {
     const struct nk_config *cfg = a->cfg;
 
+    set_own_quota(a);
     if (!cfg->identities)
         return 0;
     nk_probe_set(&a->kernel, NK_MECH_IDENTITIES, "not tested yet");
@@ -56,6 +72,8 @@ int nk_app_tenants_open(struct nk_app *a, struct nk_err *err)
                                                        .kernel = &a->kernel,
                                                        .state_dir = cfg->state_dir,
                                                        .shared = a->shared_dirs,
+                                                       .quota_bytes = cfg->quota_bytes,
+                                                       .quota_files = cfg->quota_files,
                                                        .uid_first = (uid_t)cfg->uid_first,
                                                        .uid_last = (uid_t)cfg->uid_last,
                                                        .mark_first = (gid_t)cfg->mark_first,

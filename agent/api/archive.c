@@ -12,25 +12,31 @@
 #include "files/archives.h"
 #include "http/reply.h"
 #include "http/request.h"
+#include "tenant/quota.h"
 
 struct transfer {
     struct nk_source source;
     struct nk_req *req;         /* borrowed: until on_close */
     struct nk_archive *archive; /* owned */
-    const char *type;           /* of the answer */
-    bool begun;                 /* the answer has */
-    bool over;                  /* the answer is given, or was broken off */
+    struct nk_quota_ask ask;
+    struct nk_quota *quota; /* borrowed: of what is unpacked */
+    const char *type;       /* of the answer */
+    bool begun;             /* the answer has */
+    bool over;              /* the answer is given, or was broken off */
 };
 
 static int begin(struct transfer *t, const struct nk_tar_order *order,
                  const struct nk_archive_events *events, struct nk_err *err)
 {
     struct nk_api *api = nk_req_app(t->req);
+    const struct nk_whose whose = nk_whose_of(t->req);
 
     if (!api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
-    return nk_archive_open(api->archives, order, &nk_whose_of(t->req).user->creds, events,
-                           &t->archive, err);
+    return nk_archive_open(
+        api->archives, order,
+        &(struct nk_archive_user){.creds = &whose.user->creds, .share = whose.owner}, events,
+        &t->archive, err);
 }
 
 static void on_close(struct nk_req *req, void *ctx, bool gone)
@@ -39,6 +45,9 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
 
     (void)req;
     (void)gone;
+    nk_quota_leave(&t->ask);
+    if (t->quota)
+        nk_quota_note(t->quota);
     nk_archive_close(&t->archive);
     free(t);
 }
@@ -278,19 +287,55 @@ static int on_end(struct nk_req *req, struct nk_err *err)
     return 0;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int start_unpacking(struct transfer *t, struct nk_err *err)
 {
     const struct nk_archive_events events = {
         .ready = on_dest_there, .more = on_room, .over = on_unpacked, .ctx = t};
     const char *paths[] = {nk_req_query(t->req, "path"), NULL};
+    const struct nk_tar_room room = {
+        .bytes = least(nk_quota_bytes_left(t->quota), NK_TAR_EXTRACT_BYTES),
+        .files = least(nk_quota_files_left(t->quota), NK_TAR_EXTRACT_ENTRIES)};
     struct nk_tar_order order = {.paths = paths};
 
-    if (!paths[0])
-        return nk_fail(err, NK_BAD_REQUEST, "path is missing");
-    if (nk_req_query_bool(t->req, "strict", &order.strict, err) < 0)
+    if (nk_req_query_bool(t->req, "strict", &order.strict, err) < 0 ||
+        nk_quota_check(t->quota, err) < 0)
         return -1;
+    order.room = nk_quota_is_set(t->quota) ? &room : NULL;
     fill_places(&order, t->req);
     return begin(t, &order, &events, err);
+}
+
+static void on_known(struct nk_quota_ask *ask)
+{
+    struct transfer *t = NK_CONTAINER_OF(ask, struct transfer, ask);
+    struct nk_err err;
+
+    if (start_unpacking(t, &err) < 0) {
+        t->over = true;
+        nk_req_fail(t->req, &err);
+    }
+    nk_req_pause_body(t->req, false);
+}
+
+static int ask_for_room(struct transfer *t, struct nk_err *err)
+{
+    bool ignored;
+
+    if (!nk_req_query(t->req, "path"))
+        return nk_fail(err, NK_BAD_REQUEST, "path is missing");
+    if (nk_req_query_bool(t->req, "strict", &ignored, err) < 0)
+        return -1;
+    t->quota = nk_whose_of(t->req).quota;
+    t->ask.told = on_known;
+    if (nk_quota_know(t->quota, &t->ask))
+        return start_unpacking(t, err);
+    nk_req_pause_body(t->req, true);
+    return 0;
 }
 
 int nk_api_archive_write(struct nk_req *req, struct nk_err *err)
@@ -300,7 +345,7 @@ int nk_api_archive_write(struct nk_req *req, struct nk_err *err)
 
     if (!t)
         return -1;
-    if (start_unpacking(t, err) < 0) {
+    if (ask_for_room(t, err) < 0) {
         free(t);
         return -1;
     }

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/starter.h"
+#include "api/whose.h"
 #include "base/json.h"
 #include "base/secret.h"
 #include "http/request.h"
@@ -120,8 +121,8 @@ static int on_field_data(struct nk_parts *p, const void *data, size_t len, struc
 /* What is wrong with the request is told before the files are read. */
 static int read_request(struct nk_attachments *a, struct nk_err *err)
 {
-    struct nk_api *api = nk_req_app(a->parts.req);
     const void *text = nk_buf_left(&a->text) > 0 ? (const void *)nk_buf_front(&a->text) : "";
+    struct nk_api_settings set;
     struct nk_exec_request ask;
 
     if (nk_json_parse(text, nk_buf_left(&a->text), &a->object, err) < 0)
@@ -129,8 +130,9 @@ static int read_request(struct nk_attachments *a, struct nk_err *err)
     if (nk_json_type(a->object) != NK_JSON_OBJECT)
         return nk_fail(err, NK_BAD_REQUEST, "the part request must be an object, not %s",
                        nk_json_type_name(a->object));
-    if (nk_exec_request_read(a->object, a->starter->kind, &api->set, nk_req_arena(a->parts.req),
-                             &ask, err) < 0)
+    if (nk_whose_settings(a->parts.req, &set, err) < 0 ||
+        nk_exec_request_read(a->object, a->starter->kind, &set, nk_req_arena(a->parts.req), &ask,
+                             err) < 0)
         return -1;
     nk_exec_request_fini(&ask);
     return 0;

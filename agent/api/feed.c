@@ -4,9 +4,6 @@
 #include "api/wire.h"
 #include "http/sse.h"
 
-/* How often a client that has shut its sending side is probed with a comment. */
-#define PROBE_MS 500
-
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct nk_feed *f = handle->data;
@@ -154,7 +151,7 @@ static enum nk_pull on_pull(struct nk_source *source, struct nk_buf *out, size_t
 static void start_beat(struct nk_feed *f)
 {
     if (f->half_closed && !nk_req_is_local(f->req))
-        (void)uv_timer_start(&f->beat, on_beat, 0, PROBE_MS);
+        (void)uv_timer_start(&f->beat, on_beat, 0, NK_SSE_PROBE_MS);
     else
         (void)uv_timer_start(&f->beat, on_beat, NK_SSE_KEEPALIVE_MS, NK_SSE_KEEPALIVE_MS);
 }

@@ -13,8 +13,11 @@ struct nk_file_scope nk_file_call_scope(const struct nk_req *req)
     const struct nk_api *api = nk_req_app(req);
     const struct nk_whose whose = nk_whose_of(req);
 
-    return (struct nk_file_scope){
-        .jobs = api->jobs, .roots = whose.roots, .as = whose.files_as, .share = whose.owner};
+    return (struct nk_file_scope){.jobs = api->jobs,
+                                  .roots = whose.roots,
+                                  .as = whose.files_as,
+                                  .share = whose.owner,
+                                  .quota = whose.quota};
 }
 
 int nk_file_call_path(const struct nk_req *req, const char *name, const char *fallback,
@@ -106,6 +109,8 @@ static void on_over(struct nk_task *t)
 {
     struct nk_file_call *call = NK_CONTAINER_OF(nk_op_of(t), struct nk_file_call, op);
 
+    if (call->quota)
+        nk_quota_note(call->quota);
     if (!call->req)
         nk_file_call_free(call);
     else if (t->result < 0)
@@ -121,20 +126,64 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
     (void)req;
     (void)gone;
     call->req = NULL;
+    nk_quota_leave(&call->ask);
     if (call->op.task.running)
         nk_task_stop(&call->op.task);
     else
         nk_file_call_free(call);
 }
 
-void nk_file_call_start(struct nk_file_call *call, int (*slice)(struct nk_task *t),
-                        void (*answer)(struct nk_req *req, struct nk_op *op))
+static void start(struct nk_file_call *call)
 {
     struct nk_file_scope scope = nk_file_call_scope(call->req);
 
+    nk_task_start(&call->op.task, scope.jobs, scope.as, scope.share);
+}
+
+void nk_file_call_start(struct nk_file_call *call, int (*slice)(struct nk_task *t),
+                        void (*answer)(struct nk_req *req, struct nk_op *op))
+{
     call->op.task.slice = slice;
     call->op.task.over = on_over;
     call->answer = answer;
     nk_req_on_close(call->req, on_close, call);
-    nk_task_start(&call->op.task, scope.jobs, scope.as, scope.share);
+    if (slice != nk_op_stat && slice != nk_op_open)
+        call->quota = nk_file_call_scope(call->req).quota;
+    start(call);
+}
+
+static int bind_to(struct nk_op *op, struct nk_quota *quota, struct nk_err *err)
+{
+    if (nk_quota_check(quota, err) < 0)
+        return -1;
+    op->bounded = nk_quota_is_set(quota);
+    op->room_bytes = nk_quota_bytes_left(quota);
+    op->room_files = nk_quota_files_left(quota);
+    if (op->room_files > 0)
+        return 0;
+    return nk_fail(err, NK_QUOTA_EXCEEDED, "no more files may be kept");
+}
+
+static void on_known(struct nk_quota_ask *ask)
+{
+    struct nk_file_call *call = NK_CONTAINER_OF(ask, struct nk_file_call, ask);
+    struct nk_err err;
+
+    if (bind_to(&call->op, call->quota, &err) < 0)
+        nk_req_fail(call->req, &err);
+    else
+        start(call);
+}
+
+void nk_file_call_start_bound(struct nk_file_call *call, int (*slice)(struct nk_task *t),
+                              void (*answer)(struct nk_req *req, struct nk_op *op))
+{
+    call->op.task.slice = slice;
+    call->op.task.over = on_over;
+    call->answer = answer;
+    nk_req_on_close(call->req, on_close, call);
+    call->ask.told = on_known;
+    call->quota = nk_file_call_scope(call->req).quota;
+    if (nk_quota_know(call->quota, &call->ask))
+        on_known(&call->ask);
 }

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "files/op.h"
+#include "tenant/quota.h"
 
 struct nk_json;
 struct nk_req;
@@ -22,6 +23,7 @@ struct nk_file_scope {
     const struct nk_roots *roots; /* borrowed: likewise */
     const struct nk_creds *as;    /* borrowed: likewise */
     const void *share;
+    struct nk_quota *quota; /* borrowed: likewise */
 };
 
 struct nk_file_scope nk_file_call_scope(const struct nk_req *req);
@@ -37,6 +39,8 @@ struct nk_file_call {
     struct nk_op op;
     struct nk_req *req; /* borrowed: NULL once it is over */
     void (*answer)(struct nk_req *req, struct nk_op *op);
+    struct nk_quota_ask ask;
+    struct nk_quota *quota; /* borrowed: what it changes; NULL: nothing */
 };
 
 /* To be filled, then started or freed. NULL with err: no memory. */
@@ -48,6 +52,9 @@ int nk_file_call_read(struct nk_file_call *call, const struct nk_json *object, b
                       struct nk_err *err);
 void nk_file_call_start(struct nk_file_call *call, int (*slice)(struct nk_task *t),
                         void (*answer)(struct nk_req *req, struct nk_op *op));
+/* The same for what may add to what is kept: first that is known, and there must be room for a file. */
+void nk_file_call_start_bound(struct nk_file_call *call, int (*slice)(struct nk_task *t),
+                              void (*answer)(struct nk_req *req, struct nk_op *op));
 void nk_file_call_free(struct nk_file_call *call); /* only one that was not started */
 
 #endif

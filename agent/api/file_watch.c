@@ -23,6 +23,7 @@ struct watch_call {
     bool have;           /* the batch is ours */
     bool begun;          /* `ready` was sent */
     bool comment;        /* one is due */
+    bool half_closed;    /* the client has shut its sending side */
     bool ended;
     unsigned users; /* the watch and the timer: memory goes when none is left */
 };
@@ -81,6 +82,25 @@ static void on_beat(uv_timer_t *timer)
     nk_reply_wake(call->req);
 }
 
+/* It may have left: only writing tells. On a Unix socket hang-up tells. */
+static void start_beat(struct watch_call *call)
+{
+    if (call->half_closed && !nk_req_is_local(call->req))
+        (void)uv_timer_start(&call->beat, on_beat, 0, NK_SSE_PROBE_MS);
+    else
+        (void)uv_timer_start(&call->beat, on_beat, NK_SSE_KEEPALIVE_MS, NK_SSE_KEEPALIVE_MS);
+}
+
+static void on_half_close(struct nk_req *req, void *ctx)
+{
+    struct watch_call *call = ctx;
+
+    (void)req;
+    call->half_closed = true;
+    if (uv_is_active((uv_handle_t *)&call->beat))
+        start_beat(call);
+}
+
 static void on_ready(void *ctx, const struct nk_err *err)
 {
     struct watch_call *call = ctx;
@@ -89,7 +109,7 @@ static void on_ready(void *ctx, const struct nk_err *err)
         nk_req_fail(call->req, err);
         return;
     }
-    (void)uv_timer_start(&call->beat, on_beat, NK_SSE_KEEPALIVE_MS, NK_SSE_KEEPALIVE_MS);
+    start_beat(call);
     nk_reply_header(call->req, "Cache-Control", "no-store");
     nk_reply_header(call->req, "X-Accel-Buffering", "no");
     nk_reply_stream(call->req, 200, "text/event-stream", &call->source, -1);
@@ -181,5 +201,6 @@ int nk_api_file_watch(struct nk_req *req, struct nk_err *err)
     call->beat.data = call;
     call->users = 2;
     nk_req_on_close(req, on_close, call);
+    nk_req_on_half_close(req, on_half_close, call);
     return 0;
 }

@@ -10,30 +10,69 @@
 struct put_call {
     struct nk_upload *upload; /* owned */
     struct nk_req *req;       /* borrowed: until on_close */
+    struct nk_quota_ask ask;
+    struct nk_holder holder;
+    uint64_t came; /* bytes of the body */
+    bool judged;   /* the quota has room for what is known of it */
 };
+
+static void refuse(struct put_call *call, const struct nk_err *err)
+{
+    nk_upload_drop(&call->upload);
+    nk_req_fail(call->req, err);
+    nk_req_pause_body(call->req, false); /* what is left of a refused body is read away */
+}
+
+/* Before the body, now that it is known what it takes the place of. */
+static int judge(struct put_call *call, struct nk_err *err)
+{
+    int64_t size = nk_req_content_length(call->req);
+    uint64_t old = 0;
+    bool replaces = nk_upload_replaces(call->upload, &old);
+
+    call->judged = true;
+    nk_holder_credit(&call->holder, old);
+    return nk_holder_take(&call->holder, size > 0 ? (uint64_t)size : 0, !replaces, err);
+}
 
 static void on_room(void *ctx)
 {
     struct put_call *call = ctx;
+    struct nk_err err;
 
-    nk_req_pause_body(call->req, false);
+    if (!call->judged && judge(call, &err) < 0)
+        refuse(call, &err);
+    else
+        nk_req_pause_body(call->req, false);
 }
 
 static void on_read(void *ctx, uint64_t bytes)
 {
     struct put_call *call = ctx;
 
+    call->came += bytes;
     nk_req_body_read(call->req, bytes);
+}
+
+static void keep(struct put_call *call, const struct nk_entry *entry, bool created)
+{
+    uint64_t old = 0;
+
+    (void)nk_upload_replaces(call->upload, &old);
+    nk_holder_keep(&call->holder, (uint64_t)entry->st.st_size,
+                   created + nk_upload_made(call->upload), created ? 0 : old);
 }
 
 static void on_over(void *ctx, const struct nk_entry *entry, bool created, const struct nk_err *err)
 {
     struct put_call *call = ctx;
 
-    if (err)
+    if (err) {
         nk_req_fail(call->req, err);
-    else
+    } else {
+        keep(call, entry, created);
         nk_wire_files_reply(call->req, created ? 201 : 200, entry);
+    }
     nk_req_pause_body(call->req, false); /* what is left of a refused body is read away */
 }
 
@@ -41,7 +80,10 @@ static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_e
 {
     struct put_call *call = nk_req_ctx(req);
 
-    (void)err;
+    call->came += len;
+    if (call->came > call->holder.bytes &&
+        nk_holder_take(&call->holder, call->came - call->holder.bytes, 0, err) < 0)
+        return -1;
     if (!nk_upload_write(call->upload, data, len))
         nk_req_pause_body(req, true);
     return 0;
@@ -50,7 +92,12 @@ static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_e
 static bool on_readable(struct nk_req *req, int socket, uint64_t max)
 {
     struct put_call *call = nk_req_ctx(req);
+    struct nk_err err;
 
+    /* What is held beforehand needs no look at each piece. */
+    if (call->came + max > call->holder.bytes &&
+        nk_holder_take(&call->holder, call->came + max - call->holder.bytes, 0, &err) < 0)
+        return false;
     return nk_upload_read(call->upload, socket, max);
 }
 
@@ -69,8 +116,17 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
 
     (void)req;
     (void)gone;
+    nk_quota_leave(&call->ask);
+    nk_holder_drop(&call->holder);
     nk_upload_drop(&call->upload);
     free(call);
+}
+
+static int read_query(struct put_call *call, struct nk_upload_config *cfg, struct nk_err *err)
+{
+    if (nk_file_call_path(call->req, "path", NULL, &cfg->path, &cfg->path_len, err) < 0)
+        return -1;
+    return nk_file_call_mode(nk_req_query(call->req, "mode"), &cfg->mode, err);
 }
 
 static int begin(struct put_call *call, struct nk_err *err)
@@ -87,11 +143,32 @@ static int begin(struct put_call *call, struct nk_err *err)
                                    .events = &events,
                                    .ctx = call};
 
-    if (nk_file_call_path(call->req, "path", NULL, &cfg.path, &cfg.path_len, err) < 0)
+    if (read_query(call, &cfg, err) < 0 || nk_quota_check(scope.quota, err) < 0)
         return -1;
-    if (nk_file_call_mode(nk_req_query(call->req, "mode"), &cfg.mode, err) < 0)
-        return -1;
+    nk_holder_init(&call->holder, scope.quota);
     return nk_upload_new(&cfg, &call->upload, err);
+}
+
+static void on_known(struct nk_quota_ask *ask)
+{
+    struct put_call *call = NK_CONTAINER_OF(ask, struct put_call, ask);
+    struct nk_err err;
+
+    if (begin(call, &err) < 0)
+        refuse(call, &err);
+}
+
+static int start(struct put_call *call, struct nk_err *err)
+{
+    struct nk_upload_config ignored = {.mode = 0};
+
+    /* What is wrong with it needs no count. */
+    if (read_query(call, &ignored, err) < 0)
+        return -1;
+    call->ask.told = on_known;
+    if (!nk_quota_know(nk_file_call_scope(call->req).quota, &call->ask))
+        return 0;
+    return begin(call, err);
 }
 
 int nk_api_file_write(struct nk_req *req, struct nk_err *err)
@@ -103,7 +180,7 @@ int nk_api_file_write(struct nk_req *req, struct nk_err *err)
     if (!call)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     call->req = req;
-    if (begin(call, err) < 0) {
+    if (start(call, err) < 0) {
         free(call);
         return -1;
     }

@@ -132,7 +132,7 @@ int nk_api_file_mkdir(struct nk_req *req, struct nk_err *err)
         return -1;
     if (!nk_json_get(nk_req_json(req), "mode"))
         call->op.mode = 0755;
-    nk_file_call_start(call, nk_op_mkdir, answer_entry);
+    nk_file_call_start_bound(call, nk_op_mkdir, answer_entry);
     return 0;
 }
 
@@ -149,7 +149,11 @@ int nk_api_file_chmod(struct nk_req *req, struct nk_err *err)
     return 0;
 }
 
-static int two_paths(struct nk_req *req, int (*slice)(struct nk_task *t), struct nk_err *err)
+typedef void (*start_fn)(struct nk_file_call *call, int (*slice)(struct nk_task *t),
+                         void (*answer)(struct nk_req *req, struct nk_op *op));
+
+static int two_paths(struct nk_req *req, start_fn start, int (*slice)(struct nk_task *t),
+                     struct nk_err *err)
 {
     struct nk_file_call *call = by_body(req, WITH_TO | WITH_OVERWRITE, err);
 
@@ -157,16 +161,16 @@ static int two_paths(struct nk_req *req, int (*slice)(struct nk_task *t), struct
         return -1;
     nk_temp_name(call->op.temp);
     call->op.task.undo = nk_op_copy_undo;
-    nk_file_call_start(call, slice, answer_entry);
+    start(call, slice, answer_entry);
     return 0;
 }
 
 int nk_api_file_move(struct nk_req *req, struct nk_err *err)
 {
-    return two_paths(req, nk_op_move, err);
+    return two_paths(req, nk_file_call_start, nk_op_move, err);
 }
 
 int nk_api_file_copy(struct nk_req *req, struct nk_err *err)
 {
-    return two_paths(req, nk_op_copy, err);
+    return two_paths(req, nk_file_call_start_bound, nk_op_copy, err);
 }

@@ -232,14 +232,10 @@ static int set_terminal(struct nk_starter *l, struct nk_err *err)
     return 0;
 }
 
-static int begin(struct nk_starter *l, struct nk_err *err)
+static int find_user(struct nk_starter *l, struct nk_err *err)
 {
     int rc;
 
-    if (set_terminal(l, err) < 0) {
-        nk_exec_request_fini(&l->ask);
-        return -1;
-    }
     if (l->ask.user) {
         l->spec = l->ask.user;
         l->looking = true;
@@ -252,6 +248,39 @@ static int begin(struct nk_starter *l, struct nk_err *err)
     rc = run(l, nk_whose_of(l->req).user, err);
     nk_exec_request_fini(&l->ask);
     return rc;
+}
+
+static int check_room(struct nk_starter *l, struct nk_err *err)
+{
+    if (nk_quota_check(nk_whose_of(l->req).quota, err) == 0)
+        return find_user(l, err);
+    nk_exec_request_fini(&l->ask);
+    return -1;
+}
+
+/* Of a request that is over nothing is heard: it left. */
+static void on_known(struct nk_quota_ask *ask)
+{
+    struct nk_starter *l = NK_CONTAINER_OF(ask, struct nk_starter, room);
+    struct nk_err err = {0};
+
+    l->asking = false;
+    if (check_room(l, &err) == 0 && (l->looking || l->run))
+        return;
+    if (err.code != NK_OK)
+        nk_keys_drop(&l->use, &err);
+    l->done(l, err.code == NK_OK ? NULL : &err);
+}
+
+static int begin(struct nk_starter *l, struct nk_err *err)
+{
+    if (set_terminal(l, err) < 0) {
+        nk_exec_request_fini(&l->ask);
+        return -1;
+    }
+    l->room.told = on_known;
+    l->asking = !nk_quota_know(nk_whose_of(l->req).quota, &l->room);
+    return l->asking ? 0 : check_room(l, err);
 }
 
 static void on_ready(struct nk_key_use *use, struct nk_process *p, const struct nk_err *err)
@@ -358,6 +387,10 @@ bool nk_starter_drop(struct nk_starter *l)
         if (!l->survives && !l->waits)
             nk_run_stop(l->run);
         return false;
+    }
+    if (l->asking) {
+        nk_quota_leave(&l->room);
+        nk_exec_request_fini(&l->ask);
     }
     if (!l->looking)
         return true;

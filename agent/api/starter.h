@@ -17,6 +17,7 @@
 #include "base/job.h"
 #include "code/context.h"
 #include "process/process.h"
+#include "tenant/quota.h"
 
 struct nk_api;
 struct nk_json;
@@ -50,7 +51,9 @@ struct nk_starter {
     struct nk_context *made; /* holds a reference: of NK_EXEC_CONTEXT_NEW, once it is there */
     struct nk_process *kept; /* held until the request is over: its results are told at the end */
     bool repeat;             /* waits for what the key's first request started */
-    bool looking;            /* the job has the struct */
+    struct nk_quota_ask room;
+    bool asking;  /* what is kept is being counted */
+    bool looking; /* the job has the struct */
 };
 
 /* Reads the request and starts. 0: the watcher, `done` or `joined` will hear; -1 with err: nothing

@@ -13,17 +13,41 @@ static void finish(struct nk_parts *p, const struct nk_err *err)
     if (p->over)
         return;
     p->over = true;
+    nk_holder_drop(&p->holder);
     nk_upload_drop(&p->upload);
     p->events->on_over(p, err);
     nk_req_pause_body(p->req, false); /* what is left of a refused body is read away */
 }
 
+static int judge(struct nk_parts *p, struct nk_err *err)
+{
+    uint64_t old = 0;
+    bool replaces = nk_upload_replaces(p->upload, &old);
+
+    p->judged = true;
+    nk_holder_credit(&p->holder, old);
+    return nk_holder_take(&p->holder, 0, !replaces, err);
+}
+
 static void on_room(void *ctx)
 {
     struct nk_parts *p = ctx;
+    struct nk_err err;
 
     p->waiting = false;
-    go_on(p);
+    if (!p->judged && judge(p, &err) < 0)
+        finish(p, &err);
+    else
+        go_on(p);
+}
+
+static void keep(struct nk_parts *p, const struct nk_entry *entry, bool created)
+{
+    uint64_t old = 0;
+
+    (void)nk_upload_replaces(p->upload, &old);
+    nk_holder_keep(&p->holder, (uint64_t)entry->st.st_size, created + nk_upload_made(p->upload),
+                   created ? 0 : old);
 }
 
 static void on_uploaded(void *ctx, const struct nk_entry *entry, bool created,
@@ -31,11 +55,11 @@ static void on_uploaded(void *ctx, const struct nk_entry *entry, bool created,
 {
     struct nk_parts *p = ctx;
 
-    (void)created;
     if (err) {
         finish(p, err);
         return;
     }
+    keep(p, entry, created);
     nk_json_out_open(&p->out, NULL, '{');
     nk_wire_files_entry(&p->out, entry);
     nk_json_out_close(&p->out, '}');
@@ -73,8 +97,10 @@ static int begin_file(struct nk_parts *p, struct nk_err *err)
     struct nk_buf path = {0};
     int rc = check_name(p->parser.filename, p->parser.filename_len, err);
 
-    if (rc < 0)
+    if (rc < 0 || nk_quota_check(p->scope.quota, err) < 0)
         return -1;
+    nk_holder_init(&p->holder, p->scope.quota);
+    p->judged = false;
     nk_buf_add(&path, p->dir, p->dir_len);
     nk_buf_add_char(&path, '/');
     nk_buf_add(&path, p->parser.filename, p->parser.filename_len);
@@ -107,6 +133,8 @@ static int take_data(struct nk_parts *p, struct nk_err *err)
 {
     int rc;
 
+    if (!p->in_field && nk_holder_take(&p->holder, p->parser.len, 0, err) < 0)
+        return -1;
     if (!p->in_field) {
         p->waiting = !nk_upload_write(p->upload, p->parser.data, p->parser.len);
         return 0;
@@ -214,6 +242,11 @@ void nk_parts_end(struct nk_parts *p)
     settle(p);
 }
 
+static void on_known(struct nk_quota_ask *ask)
+{
+    nk_parts_resume(NK_CONTAINER_OF(ask, struct nk_parts, ask));
+}
+
 int nk_parts_init(struct nk_parts *p, struct nk_req *req, const struct nk_parts_events *events,
                   const char *dir, struct nk_err *err)
 {
@@ -233,12 +266,16 @@ int nk_parts_init(struct nk_parts *p, struct nk_req *req, const struct nk_parts_
                            .dir_len = strlen(dir)};
     p->out.buf = &p->files;
     nk_json_out_open(&p->out, NULL, '[');
+    p->ask.told = on_known;
+    p->waiting = !nk_quota_know(p->scope.quota, &p->ask);
     return 0;
 }
 
 void nk_parts_fini(struct nk_parts *p)
 {
     p->over = true;
+    nk_quota_leave(&p->ask);
+    nk_holder_drop(&p->holder);
     nk_upload_drop(&p->upload);
     nk_multipart_fini(&p->parser);
     nk_buf_fini(&p->held);

@@ -36,7 +36,10 @@ struct nk_parts {
     const char *dir; /* borrowed: where the files go; outlives the parts */
     size_t dir_len;
     struct nk_upload *upload; /* owned: of the part that is read */
-    struct nk_buf held;       /* owned: what was given while nothing could be taken */
+    struct nk_quota_ask ask;
+    struct nk_holder holder; /* of the same part */
+    bool judged;             /* there is room for one more file, if it is one */
+    struct nk_buf held;      /* owned: what was given while nothing could be taken */
     struct nk_buf files; /* owned: entries of the files that are there, in a JSON array's form */
     struct nk_json_out out;
     bool in_field;

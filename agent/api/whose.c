@@ -18,12 +18,21 @@ struct nk_whose nk_whose_of(const struct nk_req *req)
                                  .roots = api->roots,
                                  .files_as = api->files_as,
                                  .writable = api->set.writable,
-                                 .readable = api->set.readable};
+                                 .readable = api->set.readable,
+                                 .quota = api->quota};
     return (struct nk_whose){.owner = &t->owner,
                              .user = &t->user,
                              .roots = t->roots,
                              .files_as = &t->user.creds,
-                             .writable = t->places};
+                             .writable = t->places,
+                             .quota = &t->quota};
+}
+
+/* No file is larger than all that may be kept: one byte more is enough to be found out. */
+static void bound_file(struct nk_limits *limits, uint64_t quota)
+{
+    if (quota > 0 && quota < UINT64_MAX && (limits->fsize == 0 || limits->fsize > quota + 1))
+        limits->fsize = quota + 1;
 }
 
 /* An identity is one user: another one cannot be asked for. */
@@ -33,6 +42,7 @@ int nk_whose_settings(struct nk_req *req, struct nk_api_settings *out, struct nk
     const struct nk_tenant *t = nk_tenant_of(nk_req_identity(req));
 
     *out = api->set;
+    bound_file(&out->limits, nk_whose_of(req).quota->cfg.max_bytes);
     if (!t)
         return 0;
     out->working_dir = t->workspace;

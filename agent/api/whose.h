@@ -13,6 +13,7 @@
 struct nk_api;
 struct nk_api_settings;
 struct nk_owner;
+struct nk_quota;
 struct nk_req;
 
 struct nk_whose {
@@ -22,6 +23,7 @@ struct nk_whose {
     const struct nk_creds *files_as; /* with whose rights they are touched; NULL: our own */
     const char *const *writable;     /* NULL-ended; the first is the working directory */
     const char *const *readable;     /* NULL-ended, or NULL */
+    struct nk_quota *quota;
 };
 
 struct nk_whose nk_whose_of(const struct nk_req *req);

@@ -204,7 +204,7 @@ static int unpack(struct down *d, int dest)
     int status;
 
     if (rc == 0)
-        rc = nk_tar_extract_run(reader, dest, false, &result, &err);
+        rc = nk_tar_extract_run(reader, dest, false, NULL, &result, &err);
     nk_tar_reader_close(reader);
     status = rc < 0 ? nk_out_fail(&err) : tell_refused(&result);
     nk_tar_result_fini(&result);

@@ -51,7 +51,6 @@ struct nk_archive {
 };
 
 static const char *const worker_argv[] = {"/proc/self/exe", "__worker", "archive", NULL};
-static const char *const worker_envp[] = {NULL};
 
 static void maybe_free(struct nk_archive *a)
 {
@@ -267,12 +266,13 @@ static int open_pipes(struct nk_archive *a)
     return rc < 0 ? rc : uv_poll_start(&a->note.poll, UV_READABLE, on_note);
 }
 
-static void fill_spawn(struct nk_archive *a, const struct nk_creds *creds)
+static void fill_spawn(struct nk_archive *a, const struct nk_archive_user *user)
 {
     a->spawn.argv = worker_argv;
-    a->spawn.envp = worker_envp;
+    a->spawn.envp = &worker_argv[3]; /* empty */
     a->spawn.cwd = "/";
-    a->spawn.creds = *creds;
+    a->spawn.creds = *user->creds;
+    a->spawn.share = user->share;
     a->spawn.switch_user = geteuid() == 0;
     a->spawn.limits.fsize = a->all->cfg.fsize;
     a->spawn.oom_score_adj = 500;
@@ -280,7 +280,7 @@ static void fill_spawn(struct nk_archive *a, const struct nk_creds *creds)
 }
 
 static int start(struct nk_archive *a, const struct nk_tar_order *order,
-                 const struct nk_creds *creds)
+                 const struct nk_archive_user *user)
 {
     int rc = uv_timer_init(a->all->cfg.loop, &a->timer);
 
@@ -297,22 +297,31 @@ static int start(struct nk_archive *a, const struct nk_tar_order *order,
         return rc;
     /* A packer is told no more; of an unpacker only notes are read. */
     close_pipe(a->packing ? &a->in : &a->out);
-    fill_spawn(a, creds);
+    fill_spawn(a, user);
     moved(a);
     a->starting = true;
     nk_spawn_start(a->all->cfg.spawner, &a->spawn);
     return 0;
 }
 
+static unsigned count_of(const struct nk_archives *all, const void *share)
+{
+    unsigned count = 0;
+
+    for (const struct nk_list *n = all->list.next; n != &all->list; n = n->next)
+        count += nk_list_entry(n, const struct nk_archive, link)->spawn.share == share;
+    return count;
+}
+
 int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
-                    const struct nk_creds *creds, const struct nk_archive_events *events,
+                    const struct nk_archive_user *user, const struct nk_archive_events *events,
                     struct nk_archive **out, struct nk_err *err)
 {
     struct nk_archive *a;
     int rc;
 
-    if (all->count >= NK_ARCHIVE_MAX)
-        return nk_fail(err, NK_BUSY, "%d archives are on their way already", NK_ARCHIVE_MAX);
+    if (all->count >= NK_ARCHIVE_MAX || count_of(all, user->share) >= NK_ARCHIVE_SHARE)
+        return nk_fail(err, NK_BUSY, "too many archives are on their way already");
     a = calloc(1, sizeof *a);
     if (!a)
         return nk_fail(err, NK_OVERLOADED, "no memory for an archive");
@@ -324,7 +333,7 @@ int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
     a->notes.max = NK_TAR_NOTE_MAX + 65536;
     nk_list_append(&all->list, &a->link);
     all->count++;
-    rc = start(a, order, creds);
+    rc = start(a, order, user);
     if (rc < 0) {
         for (int i = 0; i < 3; i++)
             nk_close_fd(&a->spawn.stdio[i]);

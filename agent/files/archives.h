@@ -24,7 +24,8 @@
 
 #define NK_ARCHIVE_STALL_MS 120000
 #define NK_ARCHIVE_LEAVE_MS 10000 /* for a worker to end: it is done, or its client has left */
-#define NK_ARCHIVE_MAX 16         /* workers at a time; above: NK_BUSY */
+#define NK_ARCHIVE_MAX 64         /* workers at a time; above: NK_BUSY */
+#define NK_ARCHIVE_SHARE 16       /* of one identity, or of the sandbox's own */
 
 struct nk_spawner;
 struct nk_reaper;
@@ -52,8 +53,13 @@ struct nk_archive_events {
     void *ctx; /* borrowed: until the close */
 };
 
+struct nk_archive_user {
+    const struct nk_creds *creds; /* borrowed for the call */
+    const void *share;            /* as in base/job.h */
+};
+
 int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
-                    const struct nk_creds *creds, const struct nk_archive_events *events,
+                    const struct nk_archive_user *user, const struct nk_archive_events *events,
                     struct nk_archive **out, struct nk_err *err);
 void nk_archive_close(struct nk_archive **slot); /* the worker ends by itself, or is ended */
 

@@ -30,6 +30,8 @@ struct nk_op {
     bool overwrite;
     const char *const *keep; /* borrowed, NULL-ended, or NULL: folders that emptying leaves */
     char temp[NK_TEMP_MAX];  /* for copy and move: made by the caller, on the loop */
+    bool bounded;            /* copies may add no more than these: */
+    uint64_t room_bytes, room_files;
     /* the result */
     struct nk_entry entry; /* of all but remove and empty */
     int fd;                /* owned: of nk_op_open; -1: taken, or none */

@@ -75,12 +75,27 @@ static int finish(struct nk_op *op)
     return rc;
 }
 
+static bool has_room(struct nk_op *op, uint64_t bytes)
+{
+    if (!op->bounded)
+        return true;
+    if (bytes > op->room_bytes) {
+        errno = EDQUOT;
+        return false;
+    }
+    op->room_bytes -= bytes;
+    return true;
+}
+
 int nk_op_bytes_go(struct nk_op *op)
 {
     ssize_t n = 1;
 
-    while (n > 0 && !nk_task_due(&op->task))
+    while (n > 0 && !nk_task_due(&op->task)) {
         n = copy_piece(op->in, op->out);
+        if (n > 0 && !has_room(op, (uint64_t)n))
+            n = -1;
+    }
     if (n > 0)
         return NK_TASK_MORE;
     if (n == 0)

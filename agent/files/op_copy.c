@@ -128,6 +128,8 @@ static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
 
     if (rc < 0)
         return rc;
+    if (op->bounded && !e->leaving && op->room_files-- == 0)
+        return -EDQUOT;
     if (e->leaving)
         return nk_op_bytes_folder(op->dest_dir, e->name, e->dir, e->name, op->moves);
     if (S_ISDIR(e->st.st_mode) && is_own_copy(op, &e->st))

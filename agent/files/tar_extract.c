@@ -13,7 +13,8 @@ struct extraction {
     struct nk_tar_reader *reader;
     int dest;
     bool strict;
-    bool nameless; /* files can be made without a name here */
+    const struct nk_tar_room *room; /* borrowed; NULL: none */
+    bool nameless;                  /* files can be made without a name here */
     struct nk_tar_result *result;
     struct nk_tar_dirs dirs;
     uint64_t entries;
@@ -62,6 +63,15 @@ static int write_at(int fd, const uint8_t *data, size_t len, uint64_t offset)
     return 0;
 }
 
+static int check_bytes(const struct extraction *x, uint64_t bytes, struct nk_err *err)
+{
+    if (bytes > NK_TAR_EXTRACT_BYTES)
+        return nk_fail(err, NK_TOO_LARGE, "the archive unpacks to too many bytes");
+    if (x->room && bytes > x->room->bytes)
+        return nk_fail(err, NK_QUOTA_EXCEEDED, "the archive unpacks to more than may be kept");
+    return 0;
+}
+
 /* 0, -errno of the disk, or 1 where the archive failed and err is filled. */
 static int write_content(struct extraction *x, int fd, struct nk_err *err)
 {
@@ -81,10 +91,8 @@ static int write_content(struct extraction *x, int fd, struct nk_err *err)
             return rc;
         end = len > 0 ? offset + len : end;
         x->result->bytes += len;
-        if (x->result->bytes > NK_TAR_EXTRACT_BYTES) {
-            (void)nk_fail(err, NK_TOO_LARGE, "the archive unpacks to too many bytes");
+        if (check_bytes(x, x->result->bytes, err) < 0)
             return 1;
-        }
     }
     /* A hole at the end. */
     if (end < x->entry->size && ftruncate(fd, (off_t)x->entry->size) < 0)
@@ -109,7 +117,10 @@ static int put_file(struct extraction *x, struct nk_tar_place *place, struct nk_
 
     if (fd < 0)
         return refuse_sys(x, -fd, err);
-    rc = write_content(x, fd, err);
+    /* Holes count too: what a file seems to hold is what it may hold. */
+    rc = x->room && check_bytes(x, before + x->entry->size, err) < 0;
+    if (rc == 0)
+        rc = write_content(x, fd, err);
     if (rc == 0)
         rc = finish_file(x, place, fd);
     if (rc == 0) {
@@ -218,6 +229,8 @@ static int run(struct extraction *x, struct nk_err *err)
         if (++x->entries > NK_TAR_EXTRACT_ENTRIES)
             return nk_fail(err, NK_TOO_LARGE, "the archive holds more than %u entries",
                            NK_TAR_EXTRACT_ENTRIES);
+        if (x->room && x->entries > x->room->files)
+            return nk_fail(err, NK_QUOTA_EXCEEDED, "the archive holds more files than may be kept");
         x->entry = &entry;
         if (take_entry(x, err) < 0)
             return -1;
@@ -225,11 +238,13 @@ static int run(struct extraction *x, struct nk_err *err)
 }
 
 int nk_tar_extract_run(struct nk_tar_reader *reader, int dest, bool strict,
-                       struct nk_tar_result *out, struct nk_err *err)
+                       const struct nk_tar_room *room, struct nk_tar_result *out,
+                       struct nk_err *err)
 {
     struct extraction x = {.reader = reader,
                            .dest = dest,
                            .strict = strict,
+                           .room = room,
                            .nameless = nk_tar_place_probe(dest),
                            .result = out};
     int rc = run(&x, err);

@@ -20,10 +20,16 @@
 #define NK_TAR_EXTRACT_ENTRIES 1000000u
 #define NK_TAR_EXTRACT_BYTES (UINT64_C(1) << 40)
 
+/* What may be added, by the user's quota; beyond: NK_QUOTA_EXCEEDED. */
+struct nk_tar_room {
+    uint64_t bytes, files;
+};
+
 /* `dest` is borrowed: any descriptor of the folder. `strict`: the first refusal is NK_BAD_REQUEST.
- * `out` (zeroed) tells what was done, also on failure. 0, or -1 with err: also NK_NO_SPACE,
+ * `room`: NULL, no bound but the general ones. `out` (zeroed) tells what was done, also on failure. 0, or -1 with err: also NK_NO_SPACE,
  * NK_QUOTA_EXCEEDED, NK_TOO_LARGE. */
 int nk_tar_extract_run(struct nk_tar_reader *reader, int dest, bool strict,
-                       struct nk_tar_result *out, struct nk_err *err);
+                       const struct nk_tar_room *room, struct nk_tar_result *out,
+                       struct nk_err *err);
 
 #endif

@@ -27,6 +27,10 @@ static void write_order(const struct nk_tar_order *order, struct nk_buf *out)
     nk_tar_note_add_u64(out, "openat2", order->openat2);
     nk_tar_note_add_u64(out, "skip_links", order->skip_links);
     nk_tar_note_add_u64(out, "strict", order->strict);
+    if (order->room) {
+        nk_tar_note_add_u64(out, "room_bytes", order->room->bytes);
+        nk_tar_note_add_u64(out, "room_files", order->room->files);
+    }
     nk_tar_note_end(out, begun);
 }
 
@@ -82,6 +86,17 @@ struct ends { /* of the lists, while they are filled */
     const char **writable, **readable, **paths;
 };
 
+static void take_room(struct nk_tar_order *o, const struct nk_tar_pair *pair)
+{
+    if (nk_tar_note_is(pair, "room_bytes"))
+        o->room_read.bytes = nk_tar_note_u64(pair);
+    else if (nk_tar_note_is(pair, "room_files"))
+        o->room_read.files = nk_tar_note_u64(pair);
+    else
+        return;
+    o->bounded = true;
+}
+
 static void take_pair(struct nk_tar_order *o, struct ends *ends, const struct nk_tar_pair *pair)
 {
     if (nk_tar_note_is(pair, "do"))
@@ -102,6 +117,8 @@ static void take_pair(struct nk_tar_order *o, struct ends *ends, const struct nk
         o->skip_links = nk_tar_note_u64(pair) != 0;
     else if (nk_tar_note_is(pair, "strict"))
         o->strict = nk_tar_note_u64(pair) != 0;
+    else
+        take_room(o, pair);
 }
 
 static int read_text(int fd, struct nk_tar_order *o, size_t *out_len)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "files/tar_extract.h"
 #include "files/tar_worker.h"
 
 struct nk_tar_order {
@@ -22,9 +23,12 @@ struct nk_tar_order {
     const char *base;            /* pack: what names are relative to; NULL: as the contract says */
     enum nk_tar_format format;
     bool skip_links;
-    bool strict;        /* unpack */
-    char *text;         /* owned, by the worker */
-    const char **lists; /* owned, by the worker */
+    bool strict;                    /* unpack */
+    const struct nk_tar_room *room; /* unpack; NULL: no bound */
+    bool bounded;                   /* the worker's: */
+    struct nk_tar_room room_read;   /* what it read of it */
+    char *text;                     /* owned, by the worker */
+    const char **lists;             /* owned, by the worker */
 };
 
 /* Into a pipe that is empty, and far larger than an order. 0 or -errno. */

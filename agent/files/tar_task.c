@@ -186,7 +186,8 @@ static int unpack(struct task *t, struct nk_err *err)
     tell_ready();
     if (nk_tar_reader_open(read_input, t, &reader, err) < 0)
         return -1;
-    rc = nk_tar_extract_run(reader, dest, t->order.strict, &t->result, err);
+    rc = nk_tar_extract_run(reader, dest, t->order.strict,
+                            t->order.bounded ? &t->order.room_read : NULL, &t->result, err);
     nk_tar_reader_close(reader);
     return rc;
 }

@@ -39,6 +39,8 @@ struct nk_upload {
     bool opened;
     bool named; /* it lies at `temp` */
     bool created;
+    bool replaces; /* a file of `old_size` */
+    uint64_t old_size;
     int socket; /* owned: a copy, because the connection may end first; -1: nothing is to be read */
     uint64_t to_read;
     uint64_t was_read;
@@ -60,12 +62,15 @@ static int fail(struct nk_upload *u, int sys)
 /* What is there already must be a regular file. 1: there is one, 0: nothing, -1 with err. */
 static int look(struct nk_upload *u, struct stat *st)
 {
+    u->replaces = false;
     if (fstatat(u->place.dir, u->place.name, st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : fail(u, errno);
     if (S_ISDIR(st->st_mode))
         return nk_fail(&u->err, NK_BAD_PATH, "%s: is a directory", u->place.path);
     if (!S_ISREG(st->st_mode))
         return nk_fail(&u->err, NK_BAD_PATH, "%s: is there and no regular file", u->place.path);
+    u->replaces = true;
+    u->old_size = (uint64_t)st->st_size;
     return 1;
 }
 
@@ -411,6 +416,18 @@ bool nk_upload_read(struct nk_upload *u, int socket, uint64_t max)
     u->was_read = 0;
     submit(u);
     return true;
+}
+
+bool nk_upload_replaces(const struct nk_upload *u, uint64_t *out_size)
+{
+    if (u->replaces)
+        *out_size = u->old_size;
+    return u->replaces;
+}
+
+unsigned nk_upload_made(const struct nk_upload *u)
+{
+    return u->place.made;
 }
 
 void nk_upload_end(struct nk_upload *u)

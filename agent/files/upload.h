@@ -57,7 +57,11 @@ bool nk_upload_write(struct nk_upload *u, const void *data, size_t len);
 /* Reads what comes next, up to `max` bytes, from `socket` (non-blocking, borrowed for the call)
  * straight into the file: on_read follows, and on_over if it failed. False: not now. */
 bool nk_upload_read(struct nk_upload *u, int socket, uint64_t max);
-void nk_upload_end(struct nk_upload *u); /* complete: on_over follows */
+/* From the first on_room on, while it does not run, and in on_over: whether there is a file that it
+ * takes the place of. */
+bool nk_upload_replaces(const struct nk_upload *u, uint64_t *out_size);
+unsigned nk_upload_made(const struct nk_upload *u); /* folders, in on_over */
+void nk_upload_end(struct nk_upload *u);            /* complete: on_over follows */
 
 /* Lets go; what is not complete is removed. NULL is fine. */
 void nk_upload_drop(struct nk_upload **slot);

@@ -12,6 +12,7 @@
 
 #define NK_SSE_NO_ID UINT64_MAX
 #define NK_SSE_KEEPALIVE_MS 15000
+#define NK_SSE_PROBE_MS 500 /* comments to a client that has shut its sending side */
 
 void nk_sse_begin(struct nk_buf *out, const char *event, uint64_t id);
 void nk_sse_end(struct nk_buf *out);

@@ -138,6 +138,7 @@ static void fill_spawn(struct nk_live *l, const struct nk_command *cmd)
     s->limits = cmd->limits;
     s->tty = cmd->tty;
     s->oom_score_adj = 500;
+    s->share = cmd->owner;
     s->enter_count = nk_registry_enter(p->registry, s->enter);
     if (p->mark && s->creds.group_count < NK_CREDS_GROUPS)
         s->creds.groups[s->creds.group_count++] = p->mark;

@@ -164,6 +164,11 @@ void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *
     *out_count = r->marks.count;
 }
 
+struct nk_owner *nk_registry_own(struct nk_registry *r)
+{
+    return &r->own;
+}
+
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o)
 {
     init_owner(o);
@@ -235,6 +240,7 @@ static void take_slot(struct nk_process *p)
     struct nk_registry *r = p->registry;
 
     nk_list_append(&p->owner->running, &p->link);
+    p->owner->activity++;
     if (p->resident) {
         r->residents++;
         return;
@@ -273,6 +279,7 @@ struct nk_process *nk_registry_adopt(struct nk_registry *r, const struct nk_comm
 static void give_slot(struct nk_process *p)
 {
     nk_list_remove(&p->link);
+    p->owner->activity++;
     if (p->resident) {
         p->registry->residents--;
         return;

@@ -34,6 +34,7 @@ struct nk_owner {
     unsigned ended_count;
     unsigned held_count;
     size_t output_bytes; /* memory of ended records' outputs */
+    uint64_t activity;   /* commands that began or ended, ever */
     bool uncounted;      /* the agent's own commands: not in the figures */
 };
 
@@ -70,6 +71,9 @@ gid_t nk_registry_take_mark(struct nk_registry *r);
 
 /* The range that marks of this registry lie in; count 0: there are none. */
 void nk_registry_marks(const struct nk_registry *r, gid_t *out_first, unsigned *out_count);
+
+/* The sandbox's own. */
+struct nk_owner *nk_registry_own(struct nk_registry *r);
 
 void nk_registry_add_owner(struct nk_registry *r, struct nk_owner *o /* borrowed until removed */);
 void nk_registry_remove_owner(struct nk_registry *r, struct nk_owner *o); /* forgets its records */

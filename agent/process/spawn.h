@@ -71,6 +71,7 @@ struct nk_spawn {
     int channel;       /* owned likewise: becomes NK_SPAWN_CHANNEL; 0: there is none */
     bool tty;          /* stdio[0] is a terminal: make it the controlling one */
     int oom_score_adj; /* raised to it; never lowered */
+    const void *share; /* borrowed: an identity, as in base/job.h; NULL: the sandbox's own */
     int enter[3];      /* borrowed: files of control groups that the child puts itself into */
     unsigned enter_count;
     /* PROGRAM: its signals, descriptors and terminal are those of nookd's own start, its process

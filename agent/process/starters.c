@@ -45,6 +45,9 @@ void nk_starter_end(struct nk_starter *st)
 {
     uv_mutex_lock(&st->all->lock);
     st->current = NULL;
+    if (st->all->passed_over)
+        uv_cond_broadcast(&st->all->more);
+    st->all->passed_over = false;
     uv_mutex_unlock(&st->all->lock);
 }
 
@@ -87,6 +90,33 @@ static void wait_for_work(struct nk_starter *st)
     t->guarded = t->own.current || starts != t->own_starts;
 }
 
+/* A user can hold up its own starts, by stopping them. With both threads it would hold up everybody's. */
+static bool holds_up(const struct nk_starters *t, const void *share)
+{
+    uint64_t now = nk_clock_mono_ms();
+
+    for (unsigned i = 0; share && i < NK_STARTER_THREADS; i++) {
+        const struct nk_starter *st = &t->each[i];
+
+        if (st->current && st->current->share == share && now - st->begun_ms >= NK_STARTER_HELD_MS)
+            return true;
+    }
+    return false;
+}
+
+/* The first that may have a thread now; NULL: none may. */
+static struct nk_spawn *choose(struct nk_starters *t)
+{
+    for (struct nk_list *n = t->queue.next; n != &t->queue; n = n->next) {
+        struct nk_spawn *s = nk_list_entry(n, struct nk_spawn, link);
+
+        if (!holds_up(t, s->share))
+            return s;
+    }
+    t->passed_over = !nk_list_empty(&t->queue);
+    return NULL;
+}
+
 /* NULL: the threads end. */
 static struct nk_spawn *next_start(struct nk_starter *st)
 {
@@ -94,10 +124,11 @@ static struct nk_spawn *next_start(struct nk_starter *st)
     struct nk_spawn *s = NULL;
 
     uv_mutex_lock(&t->lock);
-    while (nk_list_empty(&t->queue) && !t->stopping)
+    while (!t->stopping && !(s = choose(t)))
         wait_for_work(st);
-    if (!t->stopping) {
-        s = nk_list_entry(t->queue.next, struct nk_spawn, link);
+    if (t->stopping)
+        s = NULL;
+    if (s) {
         nk_list_remove(&s->link);
         t->queued--;
     }

@@ -20,7 +20,8 @@
 #define NK_STARTER_THREADS 2
 #define NK_STARTER_QUEUE_MAX 1024 /* starts that wait for a thread; above: refused */
 #define NK_STARTER_QUEUE_MS 10000 /* how long one waits there */
-#define NK_STARTER_NUDGE_MS 10    /* a start that takes longer may have been stopped by its user */
+#define NK_STARTER_HELD_MS 20  /* so long one identity's start holds a thread: it gets no other */
+#define NK_STARTER_NUDGE_MS 10 /* a start that takes longer may have been stopped by its user */
 #define NK_STARTER_STACK (64u * 1024u)
 
 struct nk_starter {
@@ -53,7 +54,8 @@ struct nk_starters {
     unsigned queued;
     struct nk_list over;
     uint64_t own_starts;
-    bool guarded; /* the first thread looks after the loop's starts */
+    bool guarded;     /* the first thread looks after the loop's starts */
+    bool passed_over; /* a start waits for the end of another one of its identity */
     bool stopping;
 };
 

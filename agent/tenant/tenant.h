@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "process/registry.h"
 #include "process/userdb.h"
+#include "tenant/quota.h"
 
 struct nk_roots;
 struct nk_tenants;
@@ -30,6 +31,7 @@ struct nk_tenant {
     const char *temp_dirs[3]; /* NULL-ended: the same and the workspace */
     const char *places[2];    /* NULL-ended: the workspace */
     struct nk_roots *roots;   /* owned */
+    struct nk_quota quota;
 
     /* the tenants' own */
     struct nk_list bucket;

@@ -185,6 +185,19 @@ static void tell(struct nk_tenant *one, const struct nk_err *err)
     }
 }
 
+static void set_quota(struct nk_tenant *one)
+{
+    const struct nk_tenants_config *cfg = &one->all->cfg;
+
+    nk_quota_init(&one->quota, &(struct nk_quota_config){.jobs = cfg->jobs,
+                                                         .owner = &one->owner,
+                                                         .roots = one->roots,
+                                                         .free = nk_state_folders,
+                                                         .share = &one->owner,
+                                                         .max_bytes = cfg->quota_bytes,
+                                                         .max_files = cfg->quota_files});
+}
+
 static void open_done(struct nk_job *job, bool canceled)
 {
     struct nk_tenant *one = NK_CONTAINER_OF(job, struct nk_tenant, job);
@@ -194,6 +207,7 @@ static void open_done(struct nk_job *job, bool canceled)
     if (one->err.code == NK_OK) {
         one->open = true;
         nk_registry_add_owner(one->all->cfg.registry, &one->owner);
+        set_quota(one);
         tell(one, NULL);
         return;
     }
@@ -249,6 +263,9 @@ void nk_tenants_stop(struct nk_tenants *t)
     if (!t)
         return;
     t->stopped = true;
+    for (size_t i = 0; i < NK_TENANTS_BUCKETS; i++)
+        for (struct nk_list *n = t->bucket[i].next; n != &t->bucket[i]; n = n->next)
+            nk_quota_stop(&nk_list_entry(n, struct nk_tenant, bucket)->quota);
     if (t->task.running)
         nk_task_stop(&t->task);
 }

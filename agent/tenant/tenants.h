@@ -31,6 +31,7 @@ struct nk_tenants_config {
     const char *const *shared; /* NULL-ended: folders where users may leave something */
     uid_t uid_first, uid_last;
     gid_t mark_first, mark_last;
+    uint64_t quota_bytes, quota_files; /* of each; 0: no bound */
 };
 
 /* Blocking. Fails where the folder or the map cannot be used. Without root nothing is opened; then no

@@ -154,7 +154,7 @@ static void unpack(const uint8_t *data, size_t size)
     make_file(base, "victim");
     dest = openat(base, "dest", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (nk_tar_reader_open(read_input, &in, &r, NULL) == 0)
-        (void)nk_tar_extract_run(r, dest, false, &result, NULL);
+        (void)nk_tar_extract_run(r, dest, false, NULL, &result, NULL);
     nk_tar_reader_close(r);
     nk_tar_result_fini(&result);
     check_victim(base);

@@ -1,0 +1,263 @@
+#include "tenant/quota.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "process/registry.h"
+
+void nk_quota_init(struct nk_quota *q, const struct nk_quota_config *cfg)
+{
+    *q = (struct nk_quota){.cfg = *cfg};
+    nk_list_init(&q->asks);
+}
+
+void nk_quota_stop(struct nk_quota *q)
+{
+    if (q->task.running)
+        nk_task_stop(&q->task);
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static bool is_stale(const struct nk_quota *q)
+{
+    return !q->known || q->changed || q->activity != q->cfg.owner->activity;
+}
+
+/* What commands left running may write at any time, but without one nothing is written. */
+static bool may_be_stale(const struct nk_quota *q)
+{
+    return is_stale(q) || q->cfg.owner->activity > 0;
+}
+
+static uint64_t rest_ms(const struct nk_quota *q)
+{
+    uint64_t cost_ms = q->cost_ns / 1000000;
+    uint64_t fair = cost_ms * NK_QUOTA_SHARE;
+
+    if (is_stale(q) && cost_ms <= NK_QUOTA_CHEAP_MS)
+        return 0;
+    return fair > NK_QUOTA_REST_MS ? fair : NK_QUOTA_REST_MS;
+}
+
+static bool needs_count(const struct nk_quota *q)
+{
+    if (!q->known)
+        return true;
+    return may_be_stale(q) && nk_clock_mono_ms() - q->ended_ms >= rest_ms(q);
+}
+
+/* Time that others took does not make a count dear. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int slice(struct nk_task *t)
+{
+    struct nk_quota *q = NK_CONTAINER_OF(t, struct nk_quota, task);
+    uint64_t began_ns = cpu_ns();
+    int rc = nk_tally_go(&q->tally, t->until_ns);
+
+    q->next_cost_ns += cpu_ns() - began_ns;
+    return rc > 0 ? NK_TASK_MORE : 0;
+}
+
+static void begin(struct nk_quota *q);
+
+static void tell(struct nk_quota *q)
+{
+    struct nk_list todo;
+
+    if (nk_list_empty(&q->asks))
+        return;
+    todo = q->asks;
+    todo.next->prev = &todo;
+    todo.prev->next = &todo;
+    nk_list_init(&q->asks);
+    while (!nk_list_empty(&todo)) {
+        struct nk_quota_ask *ask = nk_list_entry(todo.next, struct nk_quota_ask, link);
+
+        nk_list_remove(&ask->link);
+        ask->told(ask);
+    }
+}
+
+/* What is being written was seen in part: what is held of it must not count twice. */
+static void take_over(struct nk_quota *q)
+{
+    q->bytes = minus(q->tally.bytes, q->held_bytes);
+    q->files = minus(q->tally.files, q->held_files);
+    q->known = true;
+    q->activity = q->next_activity;
+}
+
+static void on_counted(struct nk_task *t)
+{
+    struct nk_quota *q = NK_CONTAINER_OF(t, struct nk_quota, task);
+
+    q->ended_ms = nk_clock_mono_ms();
+    q->cost_ns = q->next_cost_ns;
+    if (t->result == 0)
+        take_over(q);
+    nk_tally_fini(&q->tally);
+    if (t->result == 0 && ++q->rounds < 2 && !nk_list_empty(&q->asks) && needs_count(q))
+        begin(q);
+    else
+        tell(q);
+}
+
+static void begin(struct nk_quota *q)
+{
+    q->tally = (struct nk_tally){
+        .roots = q->cfg.roots, .free = q->cfg.free, .of_one = q->cfg.of_one, .uid = q->cfg.uid};
+    q->next_activity = q->cfg.owner->activity;
+    q->changed = false;
+    q->next_cost_ns = 0;
+    q->began_ms = nk_clock_mono_ms();
+    q->task.slice = slice;
+    q->task.over = on_counted;
+    nk_task_start(&q->task, q->cfg.jobs, NULL, q->cfg.share);
+}
+
+bool nk_quota_know(struct nk_quota *q, struct nk_quota_ask *ask)
+{
+    if (!nk_quota_is_set(q) || (!q->task.running && !needs_count(q)))
+        return true;
+    nk_list_append(&q->asks, &ask->link);
+    q->rounds = 0;
+    if (!q->task.running)
+        begin(q);
+    return false;
+}
+
+void nk_quota_leave(struct nk_quota_ask *ask)
+{
+    if (ask->link.next)
+        nk_list_remove(&ask->link);
+}
+
+static int fail(const struct nk_quota *q, bool bytes, struct nk_err *err)
+{
+    if (bytes)
+        return nk_fail(err, NK_QUOTA_EXCEEDED,
+                       "at most %" PRIu64 " bytes may be kept, %" PRIu64 " are there",
+                       q->cfg.max_bytes, q->bytes + q->held_bytes);
+    return nk_fail(err, NK_QUOTA_EXCEEDED,
+                   "at most %" PRIu64 " files may be kept, %" PRIu64 " are there", q->cfg.max_files,
+                   q->files + q->held_files);
+}
+
+int nk_quota_check(const struct nk_quota *q, struct nk_err *err)
+{
+    if (q->cfg.max_bytes && q->bytes + q->held_bytes > q->cfg.max_bytes)
+        return fail(q, true, err);
+    if (q->cfg.max_files && q->files + q->held_files > q->cfg.max_files)
+        return fail(q, false, err);
+    return 0;
+}
+
+uint64_t nk_quota_bytes_left(const struct nk_quota *q)
+{
+    if (!q->cfg.max_bytes)
+        return UINT64_MAX;
+    return minus(q->cfg.max_bytes, q->bytes + q->held_bytes);
+}
+
+uint64_t nk_quota_files_left(const struct nk_quota *q)
+{
+    if (!q->cfg.max_files)
+        return UINT64_MAX;
+    return minus(q->cfg.max_files, q->files + q->held_files);
+}
+
+void nk_quota_note(struct nk_quota *q)
+{
+    q->changed = true;
+}
+
+void nk_holder_init(struct nk_holder *h, struct nk_quota *q)
+{
+    *h = (struct nk_holder){.quota = q && nk_quota_is_set(q) ? q : NULL,
+                            .since_ms = nk_clock_mono_ms()};
+}
+
+/* One at a time: else many could fill the disk, each in place of the same file. */
+void nk_holder_credit(struct nk_holder *h, uint64_t bytes)
+{
+    if (!h->quota || h->quota->credited || bytes == 0)
+        return;
+    h->quota->credited = true;
+    h->credited = true;
+    h->credit = bytes;
+}
+
+int nk_holder_take(struct nk_holder *h, uint64_t bytes, uint64_t files, struct nk_err *err)
+{
+    struct nk_quota *q = h->quota;
+
+    if (!q)
+        return 0;
+    if (bytes > 0 && q->cfg.max_bytes) {
+        uint64_t left = nk_quota_bytes_left(q);
+        uint64_t room = h->credit > UINT64_MAX - left ? UINT64_MAX : left + h->credit;
+
+        /* The credit stands for what is held beyond the bound. */
+        if (bytes > room)
+            return fail(q, true, err);
+        h->credit -= bytes > left ? bytes - left : 0;
+    }
+    if (files > nk_quota_files_left(q))
+        return fail(q, false, err);
+    q->held_bytes += bytes;
+    q->held_files += files;
+    h->bytes += bytes;
+    h->files += files;
+    return 0;
+}
+
+void nk_holder_give(struct nk_holder *h, uint64_t bytes)
+{
+    if (!h->quota)
+        return;
+    h->bytes -= bytes;
+    h->quota->held_bytes -= bytes;
+}
+
+static void let_go(struct nk_holder *h)
+{
+    struct nk_quota *q = h->quota;
+
+    q->held_bytes -= h->bytes;
+    q->held_files -= h->files;
+    /* A count that ran meanwhile, or runs, saw only a part of it. */
+    if (q->task.running || q->began_ms >= h->since_ms)
+        q->changed = true;
+    if (h->credited)
+        q->credited = false;
+    h->quota = NULL;
+}
+
+void nk_holder_keep(struct nk_holder *h, uint64_t bytes, uint64_t files, uint64_t gone_bytes)
+{
+    struct nk_quota *q = h->quota;
+
+    if (!q)
+        return;
+    q->bytes = minus(q->bytes + bytes, gone_bytes);
+    q->files += files;
+    let_go(h);
+}
+
+void nk_holder_drop(struct nk_holder *h)
+{
+    if (h->quota)
+        let_go(h);
+}
