@@ -29,8 +29,11 @@ static int judge(struct put_call *call, struct nk_err *err)
     int64_t size = nk_req_content_length(call->req);
     uint64_t old = 0;
     bool replaces = nk_upload_replaces(call->upload, &old);
+    struct nk_tally_file file;
 
     call->judged = true;
+    nk_upload_file(call->upload, &file.dev, &file.ino);
+    nk_holder_file(&call->holder, &file);
     nk_holder_credit(&call->holder, old);
     return nk_holder_take(&call->holder, size > 0 ? (uint64_t)size : 0, !replaces, err);
 }

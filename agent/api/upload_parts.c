@@ -23,8 +23,11 @@ static int judge(struct nk_parts *p, struct nk_err *err)
 {
     uint64_t old = 0;
     bool replaces = nk_upload_replaces(p->upload, &old);
+    struct nk_tally_file file;
 
     p->judged = true;
+    nk_upload_file(p->upload, &file.dev, &file.ino);
+    nk_holder_file(&p->holder, &file);
     nk_holder_credit(&p->holder, old);
     return nk_holder_take(&p->holder, 0, !replaces, err);
 }

@@ -41,6 +41,8 @@ struct nk_upload {
     bool created;
     bool replaces; /* a file of `old_size` */
     uint64_t old_size;
+    dev_t dev; /* of the temporary file */
+    ino_t ino;
     int socket; /* owned: a copy, because the connection may end first; -1: nothing is to be read */
     uint64_t to_read;
     uint64_t was_read;
@@ -113,6 +115,7 @@ static int try_open(struct nk_upload *u)
 
 static int open_temp(struct nk_upload *u)
 {
+    struct stat st;
     int rc = try_open(u);
 
     for (int i = 1; rc < 0 && u->err.sys == ENOENT && i < TRIES; i++)
@@ -120,6 +123,10 @@ static int open_temp(struct nk_upload *u)
     if (rc < 0)
         return -1;
     u->opened = true;
+    if (fstat(u->fd, &st) < 0)
+        return fail(u, errno);
+    u->dev = st.st_dev;
+    u->ino = st.st_ino;
     return check_space(u);
 }
 
@@ -423,6 +430,12 @@ bool nk_upload_replaces(const struct nk_upload *u, uint64_t *out_size)
     if (u->replaces)
         *out_size = u->old_size;
     return u->replaces;
+}
+
+void nk_upload_file(const struct nk_upload *u, dev_t *out_dev, ino_t *out_ino)
+{
+    *out_dev = u->dev;
+    *out_ino = u->ino;
 }
 
 unsigned nk_upload_made(const struct nk_upload *u)

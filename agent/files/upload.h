@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/job.h"
@@ -60,6 +61,7 @@ bool nk_upload_read(struct nk_upload *u, int socket, uint64_t max);
 /* From the first on_room on, while it does not run, and in on_over: whether there is a file that it
  * takes the place of. */
 bool nk_upload_replaces(const struct nk_upload *u, uint64_t *out_size);
+void nk_upload_file(const struct nk_upload *u, dev_t *out_dev, ino_t *out_ino); /* it writes to */
 unsigned nk_upload_made(const struct nk_upload *u); /* folders, in on_over */
 void nk_upload_end(struct nk_upload *u);            /* complete: on_over follows */
 

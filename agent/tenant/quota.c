@@ -1,6 +1,7 @@
 #include "tenant/quota.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@ void nk_quota_init(struct nk_quota *q, const struct nk_quota_config *cfg)
 {
     *q = (struct nk_quota){.cfg = *cfg};
     nk_list_init(&q->asks);
+    nk_list_init(&q->holders);
 }
 
 void nk_quota_stop(struct nk_quota *q)
@@ -90,11 +92,11 @@ static void tell(struct nk_quota *q)
     }
 }
 
-/* What is being written was seen in part: what is held of it must not count twice. */
+/* What was kept meanwhile may have been seen or not; rather too much than too little. */
 static void take_over(struct nk_quota *q)
 {
-    q->bytes = minus(q->tally.bytes, q->held_bytes);
-    q->files = minus(q->tally.files, q->held_files);
+    q->bytes = q->tally.bytes + q->kept_bytes;
+    q->files = q->tally.files + q->kept_files;
     q->known = true;
     q->activity = q->next_activity;
 }
@@ -108,18 +110,47 @@ static void on_counted(struct nk_task *t)
     if (t->result == 0)
         take_over(q);
     nk_tally_fini(&q->tally);
+    free(q->skip);
+    q->skip = NULL;
     if (t->result == 0 && ++q->rounds < 2 && !nk_list_empty(&q->asks) && needs_count(q))
         begin(q);
     else
         tell(q);
 }
 
+/* What is being written is held, so it is not counted. Without memory it counts twice for a while. */
+static size_t list_writers(struct nk_quota *q)
+{
+    size_t count = 0;
+
+    for (const struct nk_list *n = q->holders.next; n != &q->holders; n = n->next)
+        count++;
+    q->skip = count > 0 ? calloc(count, sizeof *q->skip) : NULL;
+    if (!q->skip)
+        return 0;
+    count = 0;
+    for (const struct nk_list *n = q->holders.next; n != &q->holders; n = n->next) {
+        const struct nk_holder *h = nk_list_entry(n, const struct nk_holder, link);
+
+        if (h->writes)
+            q->skip[count++] = h->file;
+    }
+    return count;
+}
+
 static void begin(struct nk_quota *q)
 {
-    q->tally = (struct nk_tally){
-        .roots = q->cfg.roots, .free = q->cfg.free, .of_one = q->cfg.of_one, .uid = q->cfg.uid};
+    size_t writers = list_writers(q);
+
+    q->tally = (struct nk_tally){.roots = q->cfg.roots,
+                                 .free = q->cfg.free,
+                                 .skip = q->skip,
+                                 .skip_count = writers,
+                                 .of_one = q->cfg.of_one,
+                                 .uid = q->cfg.uid};
     q->next_activity = q->cfg.owner->activity;
     q->changed = false;
+    q->kept_bytes = q->kept_files = 0;
     q->next_cost_ns = 0;
     q->began_ms = nk_clock_mono_ms();
     q->task.slice = slice;
@@ -187,6 +218,14 @@ void nk_holder_init(struct nk_holder *h, struct nk_quota *q)
 {
     *h = (struct nk_holder){.quota = q && nk_quota_is_set(q) ? q : NULL,
                             .since_ms = nk_clock_mono_ms()};
+    if (h->quota)
+        nk_list_append(&q->holders, &h->link);
+}
+
+void nk_holder_file(struct nk_holder *h, const struct nk_tally_file *file)
+{
+    h->file = *file;
+    h->writes = true;
 }
 
 /* One at a time: else many could fill the disk, each in place of the same file. */
@@ -235,6 +274,7 @@ static void let_go(struct nk_holder *h)
 {
     struct nk_quota *q = h->quota;
 
+    nk_list_remove(&h->link);
     q->held_bytes -= h->bytes;
     q->held_files -= h->files;
     /* A count that ran meanwhile, or runs, saw only a part of it. */
@@ -253,6 +293,8 @@ void nk_holder_keep(struct nk_holder *h, uint64_t bytes, uint64_t files, uint64_
         return;
     q->bytes = minus(q->bytes + bytes, gone_bytes);
     q->files += files;
+    q->kept_bytes += bytes;
+    q->kept_files += files;
     let_go(h);
 }
 

@@ -50,7 +50,10 @@ struct nk_quota {
     uint64_t began_ms, ended_ms;
     uint64_t cost_ns, next_cost_ns; /* of processor time: of the last count, and this one */
     unsigned rounds;
+    uint64_t kept_bytes, kept_files; /* added while the count ran, which may not have seen it */
     struct nk_list asks;
+    struct nk_list holders;
+    struct nk_tally_file *skip; /* owned, while a count runs */
     struct nk_tally tally;
     struct nk_task task;
 };
@@ -82,14 +85,18 @@ void nk_quota_note(struct nk_quota *q);
 
 /* One that writes: holds room bit by bit, then keeps or gives it back. Zeroed: no quota. */
 struct nk_holder {
-    struct nk_quota *quota; /* borrowed; NULL: none */
-    uint64_t bytes, files;  /* held */
-    uint64_t credit;        /* bytes of what will be replaced */
+    struct nk_quota *quota;    /* borrowed; NULL: none */
+    struct nk_list link;       /* among the quota's */
+    uint64_t bytes, files;     /* held */
+    struct nk_tally_file file; /* what it writes to */
+    bool writes;
+    uint64_t credit; /* bytes of what will be replaced */
     bool credited;
     uint64_t since_ms;
 };
 
 void nk_holder_init(struct nk_holder *h, struct nk_quota *q);
+void nk_holder_file(struct nk_holder *h, const struct nk_tally_file *file);
 void nk_holder_credit(struct nk_holder *h, uint64_t bytes);
 int nk_holder_take(struct nk_holder *h, uint64_t bytes, uint64_t files, struct nk_err *err);
 void nk_holder_give(struct nk_holder *h, uint64_t bytes); /* held for nothing */

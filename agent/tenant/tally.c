@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/scope.h"
+#include "files/temp.h"
 #include "files/walk.h"
 
 #define BLOCK 512
@@ -79,9 +80,20 @@ static bool is_free(const struct nk_tally *t, const struct nk_walk_entry *e)
     return false;
 }
 
+/* By what it is: a name could be anybody's. */
+static bool is_skipped(const struct nk_tally *t, const struct nk_walk_entry *e)
+{
+    if (t->skip_count == 0 || !nk_temp_is(e->name))
+        return false;
+    for (size_t i = 0; i < t->skip_count; i++)
+        if (t->skip[i].ino == e->st.st_ino && t->skip[i].dev == e->st.st_dev)
+            return true;
+    return false;
+}
+
 static void count(struct nk_tally *t, const struct nk_walk_entry *e)
 {
-    if (e->leaving || (t->of_one && e->st.st_uid != t->uid) || is_free(t, e))
+    if (e->leaving || (t->of_one && e->st.st_uid != t->uid) || is_free(t, e) || is_skipped(t, e))
         return;
     t->files++;
     if (S_ISREG(e->st.st_mode) && is_new(t, &e->st))

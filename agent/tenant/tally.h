@@ -20,11 +20,18 @@
 
 struct nk_walk;
 
+struct nk_tally_file {
+    dev_t dev;
+    ino_t ino;
+};
+
 struct nk_tally {
     const struct nk_roots *roots; /* borrowed; of its writable ones */
     const char *const *free;      /* borrowed, NULL-ended, or NULL: top folders that do not count */
     bool of_one;                  /* only what is `uid`'s */
     uid_t uid;
+    const struct nk_tally_file *skip; /* borrowed: unfinished uploads, which count elsewhere */
+    size_t skip_count;
     size_t at;            /* root */
     struct nk_walk *walk; /* owned */
     uint64_t *linked;     /* owned: a hash table of device and inode; 0: free */
