@@ -25,6 +25,21 @@ install() {
         echo "places: going on without:$missing" >&2
 }
 
+# The gVisor of Debian's backports, unpacked beside the system's. A suite is named by what runs here.
+fetch_runsc() {
+    [ ! -x "$work/runsc" ] && command -v apt-get >/dev/null || return 0
+    suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)-backports
+    mirror=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -v security | head -1)
+    mkdir -p "$work/apt/lists/partial"
+    echo "deb ${mirror:-http://deb.debian.org/debian} $suite main" >"$work/apt/list"
+    set -- -q -o "Dir::Etc::sourcelist=$PWD/$work/apt/list" -o Dir::Etc::sourceparts=- \
+        -o "Dir::State::lists=$PWD/$work/apt/lists" -o APT::Sandbox::User=root
+    { apt-get "$@" update && (cd "$work/apt" && apt-get "$@" download runsc) &&
+        dpkg -x "$work"/apt/runsc_*.deb "$work/apt/root" &&
+        cp "$work/apt/root/usr/bin/runsc" "$work/runsc"; } >"$work/apt/log" 2>&1 ||
+        echo "places: going on without the gVisor of $suite: $(tail -1 "$work/apt/log")" >&2
+}
+
 places_of() {
     case $1 in
     roots) echo scratch busybox musl ;;
@@ -46,6 +61,7 @@ for name in "$@"; do
     places="$places $(places_of "$name")"
 done
 mkdir -p "$work"
+case " $* " in *" gvisor "*) fetch_runsc ;; esac
 if [ -z "${NOOK_BINARY-}" ]; then
     sh container/run.sh --build static >"$work/build.log" 2>&1 || { tail -20 "$work/build.log"; exit 1; }
     NOOK_BINARY=$(tail -1 "$work/build.log")

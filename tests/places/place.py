@@ -25,7 +25,7 @@ from nook import Asker, ROOT
 
 BINARY = Path(os.environ.get("NOOK_BINARY", ROOT / "build/static/nookd")).resolve()
 APPLETS = ("sh cat ls id ps kill sleep head tail tr true false env seq wc dd stty tty mount echo "
-           "printf sort sha256sum mkdir rm touch find grep setsid uname ln").split()
+           "printf sort sha256sum readlink mkdir rm touch find grep setsid uname ln").split()
 # What pods have by default.
 CAPABILITIES = ["CAP_" + name for name in (
     "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP "
