@@ -28,7 +28,7 @@ budget() {
     tsan) echo 18 ;;
     fallback) echo 12 ;;
     fuzz) echo 9 ;;
-    static) echo 10 ;;
+    static) echo 12 ;;
     esac
 }
 
