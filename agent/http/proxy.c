@@ -175,12 +175,6 @@ static void write_request(struct nk_proxy *p, const struct nk_proxy_config *cfg)
     nk_proxy_head_request(&p->out, &head);
 }
 
-static bool asks_for_websocket(const struct nk_head *head)
-{
-    return head->method == NK_GET && !head->http10 && head->connection_upgrade &&
-           nk_head_has_token(nk_head_field(head, "upgrade", 0), "websocket");
-}
-
 static int begin(struct nk_proxy *p, const struct nk_proxy_config *cfg)
 {
     const struct nk_upstream_config up = {
@@ -202,7 +196,7 @@ static int begin(struct nk_proxy *p, const struct nk_proxy_config *cfg)
 
 int nk_proxy_open(struct nk_req *req, const struct nk_proxy_config *cfg, struct nk_err *err)
 {
-    bool upgrade = asks_for_websocket(req->head);
+    bool upgrade = nk_ws_accept_asked(req->head);
     struct nk_proxy *p;
 
     if (upgrade && nk_ws_accept_check(req->head, err) < 0)

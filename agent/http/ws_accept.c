@@ -8,7 +8,7 @@
 
 static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-static bool is_upgrade(const struct nk_head *head)
+bool nk_ws_accept_asked(const struct nk_head *head)
 {
     return head->method == NK_GET && !head->http10 && head->connection_upgrade &&
            nk_head_has_token(nk_head_field(head, "upgrade", 0), "websocket");
@@ -30,7 +30,7 @@ int nk_ws_accept_check(const struct nk_head *head, struct nk_err *err)
 
     if (head->has_body)
         return nk_fail(err, NK_BAD_REQUEST, "an upgrade has no body");
-    if (!is_upgrade(head))
+    if (!nk_ws_accept_asked(head))
         return nk_fail(err, NK_UPGRADE_REQUIRED,
                        "this is a WebSocket: ask with Upgrade: websocket");
     if (!version || strcmp(version, "13") != 0 || nk_head_field(head, "sec-websocket-version", 1))

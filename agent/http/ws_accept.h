@@ -14,6 +14,8 @@
 #define NK_WS_KEY_SIZE 24 /* characters: 16 bytes in base64 */
 #define NK_WS_ACCEPT_ROOM 29
 
+bool nk_ws_accept_asked(const struct nk_head *head); /* an upgrade to it, good or bad */
+
 /* Whether it is one that can be accepted; NK_UPGRADE_REQUIRED where it asks for something else. */
 int nk_ws_accept_check(const struct nk_head *head, struct nk_err *err);
 

@@ -7,11 +7,14 @@
  *        bench_limit ADDR sendfile FILE          answers with a file
  *        bench_limit ADDR store FILE             writes the body of a request into a file
  *        bench_limit ADDR answer                 answers 200
+ *        bench_limit ADDR relay ADDR             copies both ways between its client and a server
+ *        bench_limit stdio ADDR                  the same for standard input and output
  * A server says "ready" when it listens and serves one connection after another.
  */
 #include "bench_net.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -141,6 +144,58 @@ static void store(int conn, const char *path, size_t have, uint64_t length)
     bench_send_all(conn, ok, sizeof ok - 1);
 }
 
+struct way {
+    int from, to;
+    bool over;
+};
+
+/* Between two blocking ends, as a relay that knows nothing of what it moves: splice where a pipe is. */
+static void move_some(struct way *w)
+{
+    ssize_t n = splice(w->from, NULL, w->to, NULL, BENCH_BLOCK, 0);
+
+    if (n < 0 && errno == EINVAL) {
+        n = read(w->from, block, sizeof block);
+        if (n > 0)
+            bench_send_all(w->to, block, (size_t)n);
+    }
+    if (n > 0)
+        return;
+    w->over = true;
+    (void)shutdown(w->to, SHUT_WR);
+}
+
+static void relay(int in, int out, int conn)
+{
+    struct way up = {.from = in, .to = conn}, down = {.from = conn, .to = out};
+
+    while (!down.over) {
+        struct pollfd p[] = {{.fd = up.over ? -1 : up.from, .events = POLLIN},
+                             {.fd = down.from, .events = POLLIN}};
+
+        if (poll(p, 2, -1) < 0)
+            bench_die("poll");
+        if (p[0].revents)
+            move_some(&up);
+        if (p[1].revents)
+            move_some(&down);
+    }
+}
+
+static int relay_stdio(const char *addr)
+{
+    relay(STDIN_FILENO, STDOUT_FILENO, bench_connect(addr));
+    return 0;
+}
+
+static void relay_to(int conn, const char *addr)
+{
+    int there = bench_connect(addr);
+
+    relay(conn, conn, there);
+    (void)close(there);
+}
+
 static void serve(int conn, char **argv)
 {
     size_t have = 0;
@@ -175,6 +230,8 @@ int main(int argc, char **argv)
                      argv[4]);
     if (argc == 3 && strcmp(argv[1], "write") == 0)
         return write_lines(strtoull(argv[2], NULL, 10));
+    if (argc == 3 && strcmp(argv[1], "stdio") == 0)
+        return relay_stdio(argv[2]);
     if (argc < 3)
         return 2;
     listener = bench_listen(argv[1]);
@@ -186,7 +243,10 @@ int main(int argc, char **argv)
         if (conn < 0)
             bench_die("accept");
         block[0] = '\0';
-        serve(conn, argv);
+        if (strcmp(argv[2], "relay") == 0)
+            relay_to(conn, argv[3]);
+        else
+            serve(conn, argv);
         (void)close(conn);
     }
 }

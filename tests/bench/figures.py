@@ -148,6 +148,43 @@ def transfer(opts):
         yield row("peak memory of transfers", f"{d.status('VmHWM')} KiB")
 
 
+def through_stdio(argv, request, env=None):
+    """MB/s of what comes out of a program whose input is that file."""
+    piece = bytearray(MIB)
+    size = 0
+    begun = time.monotonic()
+    with open(request, "rb") as source, subprocess.Popen(
+            argv, stdin=source, stdout=subprocess.PIPE, env=env) as proc:
+        while got := os.readv(proc.stdout.fileno(), [piece]):
+            size += got
+    return size / (time.monotonic() - begun) / 1e6
+
+
+def proxying(opts):
+    size = opts.megabytes * MIB
+    with Daemon(opts.binary) as d:
+        plain, request = d.work / "plain", d.root / "request"
+        plain.write_bytes(bytes(size))
+        request.write_text(f"GET /v1/files?path={plain} HTTP/1.1\r\nHost: x\r\n"
+                           "Connection: close\r\n\r\n")
+        with Limit("sendfile", plain) as there, Limit("relay", there) as bare:
+            target = f"/v1/proxy/{there[4:]}/"
+            ours, copy = rounds_of(
+                opts,
+                lambda: size / d.client("tcp", "drain", "GET", target)["seconds"] / 1e6,
+                lambda: size / run_json("client", bare, "drain", "GET", "/")["seconds"] / 1e6)
+        ratio = ratio_of(ours, copy)
+        yield row("a port's answer", f"{max(ours):.0f} MB/s", f"{max(copy):.0f} MB/s", ratio,
+                  ">= 0.85", ratio >= 0.85)
+        verb = [*PREFIX, str(opts.binary), "proxy", "--socket", str(d.socket)]
+        relay = [*PREFIX, str(BUILD / "bench_limit"), "stdio", d.unix]
+        ours, copy = rounds_of(opts, lambda: through_stdio(verb, request),
+                               lambda: through_stdio(relay, request))
+        ratio = ratio_of(ours, copy)
+        yield row("nookd proxy", f"{max(ours):.0f} MB/s", f"{max(copy):.0f} MB/s", ratio,
+                  ">= 0.9", ratio >= 0.9)
+
+
 def timed(*argv, **kw):
     began = time.monotonic()
     subprocess.run([*PREFIX, *map(str, argv)], check=True, **kw)
@@ -263,5 +300,5 @@ def interrupt(opts):
 
 
 FIGURES = {"exec": exec_one, "exec32": exec_many, "first": first_answer, "idle": idle,
-           "output": output, "transfer": transfer, "archive": archive, "alive": alive,
-           "hold": holding, "interrupt": interrupt}
+           "output": output, "transfer": transfer, "proxy": proxying, "archive": archive,
+           "alive": alive, "hold": holding, "interrupt": interrupt}
