@@ -25,21 +25,6 @@ install() {
         echo "places: going on without:$missing" >&2
 }
 
-# The gVisor of Debian's backports, unpacked beside the system's. A suite is named by what runs here.
-fetch_runsc() {
-    [ ! -x "$work/runsc" ] && command -v apt-get >/dev/null || return 0
-    suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)-backports
-    mirror=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -v security | head -1)
-    mkdir -p "$work/apt/lists/partial"
-    echo "deb ${mirror:-http://deb.debian.org/debian} $suite main" >"$work/apt/list"
-    set -- -q -o "Dir::Etc::sourcelist=$PWD/$work/apt/list" -o Dir::Etc::sourceparts=- \
-        -o "Dir::State::lists=$PWD/$work/apt/lists" -o APT::Sandbox::User=root
-    { apt-get "$@" update && (cd "$work/apt" && apt-get "$@" download runsc) &&
-        dpkg -x "$work"/apt/runsc_*.deb "$work/apt/root" &&
-        cp "$work/apt/root/usr/bin/runsc" "$work/runsc"; } >"$work/apt/log" 2>&1 ||
-        echo "places: going on without the gVisor of $suite: $(tail -1 "$work/apt/log")" >&2
-}
-
 places_of() {
     case $1 in
     roots) echo scratch busybox musl ;;
@@ -49,19 +34,60 @@ places_of() {
     esac
 }
 
+# The gVisor of Debian's backports, beside the system's own.
+fetch_runsc() {
+    [ -x "$work/runsc" ] && return 0
+    uri=$(apt-get indextargets --format '$(CREATED_BY) $(ORIGIN) $(REPO_URI) $(CODENAME)' |
+        awk '$1 == "Packages" && $2 == "Debian" && $4 !~ /-/ { print $3, $4; exit }')
+    [ -n "$uri" ] || return 0
+    apt=$work/apt
+    rm -rf "$apt"
+    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri-backports main" >"$apt/list"
+    options="-q -o Dir::Etc::sourcelist=$PWD/$apt/list -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State=$PWD/$apt/state -o Dir::State::status=/dev/null -o Dir::Cache=$PWD/$apt/cache
+        -o APT::Sandbox::User=root"
+    # shellcheck disable=SC2086 # a list of options
+    (apt-get $options update && cd "$apt" && apt-get $options download runsc && dpkg -x runsc_*.deb .) \
+        >"$work/runsc.log" 2>&1 && cp "$apt/usr/bin/runsc" "$work/runsc" ||
+        echo "places: going on without the gVisor of backports" >&2
+}
+
+# crictl is not in Debian; its own module is built with the scratch module that a Go tool needs.
+fetch_crictl() {
+    command -v crictl >/dev/null || [ -x "$work/crictl" ] && return 0
+    command -v go >/dev/null || install golang-go
+    mkdir -p "$work/crictl.src"
+    printf 'module scratch\ngo 1.24\nrequire sigs.k8s.io/cri-tools v1.34.0\n' >"$work/crictl.src/go.mod"
+    (cd "$work/crictl.src" && go build -mod=mod -trimpath -o ../crictl sigs.k8s.io/cri-tools/cmd/crictl) \
+        >"$work/crictl.log" 2>&1 || echo "places: going on without crictl" >&2
+}
+
+# The small kernel that Debian makes for machines in machines, beside the system's own.
+fetch_kernel() {
+    [ -d "$work/vm/boot" ] && return 0
+    kernel=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null |
+        sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -1)
+    rm -rf "$work/vm" "$work/kernel"
+    mkdir -p "$work/kernel"
+    (cd "$work/kernel" && apt-get -q -o APT::Sandbox::User=root download "$kernel" && dpkg -x ./*.deb ../vm) \
+        >"$work/kernel.log" 2>&1 || echo "places: going on without a kernel" >&2
+}
+
 [ $# -gt 0 ] || set -- roots runc gvisor cri vm
 places=
+mkdir -p "$work"
 install busybox-static
 for name in "$@"; do
     case $name in
     roots) install musl-tools ;;
     runc) install runc ;;
-    gvisor) install runc runsc ;;
+    gvisor) install runc runsc && fetch_runsc ;;
+    cri) install containerd containernetworking-plugins runc gcc libc6-dev && fetch_crictl ;;
+    vm) install qemu-system-x86 cpio && fetch_kernel ;;
     esac
     places="$places $(places_of "$name")"
 done
-mkdir -p "$work"
-case " $* " in *" gvisor "*) fetch_runsc ;; esac
 if [ -z "${NOOK_BINARY-}" ]; then
     sh container/run.sh --build static >"$work/build.log" 2>&1 || { tail -20 "$work/build.log"; exit 1; }
     NOOK_BINARY=$(tail -1 "$work/build.log")

@@ -5,9 +5,11 @@ run that way, connections: everything of `integration/` that asks a daemon works
 `make(NAME)` gives one, or raises Absent with the reason why this machine cannot.
 """
 
+import gzip
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -21,7 +23,7 @@ from pathlib import Path
 import yaml
 
 import wire
-from nook import Asker, ROOT
+from nook import Asker, ROOT, free_port
 
 BINARY = Path(os.environ.get("NOOK_BINARY", ROOT / "build/static/nookd")).resolve()
 APPLETS = ("sh cat ls id ps kill sleep head tail tr true false env seq wc dd stty tty mount echo "
@@ -262,7 +264,10 @@ class Bundle(Place):
 
     def end(self):
         run(*self.command("kill", self.id, "TERM"))
-        wire.wait_until(lambda: self.state() in ("stopped", "gone"), 30, "the container ends")
+        try:
+            wire.wait_until(lambda: self.state() in ("stopped", "gone"), 40, "the container ends")
+        except AssertionError as late:
+            raise AssertionError(f"{late}; its log: {self.stderr()}") from None
 
     def clear(self):
         if not shutil.which(self.runtime):
@@ -443,6 +448,92 @@ class Cri(Place):
         self.containerd.wait(30)
 
 
+VM_MODULES = ("virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover "
+              "net_failover virtio_net").split()
+VM_INIT = """#!/bin/busybox sh
+for module in {modules}; do
+    busybox insmod /modules/$module.ko
+done
+busybox mount -t proc proc /proc
+busybox mount -t sysfs sysfs /sys
+busybox mount -t devtmpfs dev /dev
+busybox mount -t cgroup2 cgroup /sys/fs/cgroup
+busybox ip link set lo up
+busybox ip addr add 10.0.2.15/24 dev eth0
+busybox ip link set eth0 up
+exec /sbin/nookd serve --listen 0.0.0.0:8099 --token-file /etc/token
+"""
+
+
+class Vm(Place):
+    """A machine whose process 1 is nookd: qemu, without a processor's help, and a kernel of Debian.
+
+    There is no exec from outside: the host's own nookd is the client, over a forwarded port.
+    """
+
+    def prepare(self):
+        needs("qemu-system-x86_64", "cpio")
+        self.kernel = next((ROOT / "build/places/vm").glob("boot/vmlinuz-*"), None)
+        if not self.kernel:
+            raise Absent("no kernel: sh tests/places.sh vm fetches one")
+        root = make_root(self.box / "root")
+        (root / "modules").mkdir()
+        for module in VM_MODULES:
+            shutil.copy(next((ROOT / "build/places/vm").rglob(f"{module}.ko")), root / "modules")
+        self.token = secrets.token_urlsafe(24)
+        self.token_file = self.box / "token"
+        for path in (root / "etc/token", self.token_file):
+            path.write_text(self.token)
+            path.chmod(0o400)
+        (root / "init").write_text(VM_INIT.format(modules=" ".join(VM_MODULES)))
+        (root / "init").chmod(0o755)
+        names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+        archive = run("cpio", "--create", "--format=newc", "--quiet", cwd=root,
+                      input=names.encode()).stdout
+        (self.box / "initrd").write_bytes(gzip.compress(archive, 1))
+        self.port = free_port()
+
+    def start(self):
+        with open(self.log, "wb") as log:
+            self.qemu = subprocess.Popen(
+                ["qemu-system-x86_64", "-M", "pc", "-m", "512", "-nodefaults", "-no-user-config",
+                 "-no-reboot", "-display", "none", "-serial", "stdio",
+                 "-kernel", self.kernel, "-initrd", self.box / "initrd",
+                 "-append", "console=ttyS0 quiet rdinit=/init panic=-1",
+                 "-netdev", "user,id=net,restrict=on,"
+                            f"hostfwd=tcp:127.0.0.1:{self.port}-10.0.2.15:8099",
+                 "-device", "virtio-net-pci,romfile=,netdev=net"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait_answer(self):
+        wire.wait_until(self._answers, 120, f"{self.name}: nookd answers; {self.stderr()}")
+
+    def _answers(self):
+        """The forwarding takes connections long before anybody is there for them."""
+        try:
+            with self.connect(wait=0.5) as conn:
+                return conn.request("GET", "/healthz").status == 200
+        except (OSError, AssertionError, wire.Closed):
+            return False
+
+    def cli(self, *args, check=True, wait=60, **kw):
+        env = {"NOOKD_URL": f"http://127.0.0.1:{self.port}", "NOOKD_TOKEN_FILE": self.token_file}
+        return run(BINARY, *args, check=check, wait=wait, env=env, **kw)
+
+    def connect(self, tcp=None, auth=True, wait=30):
+        headers = [("Authorization", f"Bearer {self.token}")] if auth else []
+        return wire.connect_tcp(self.port, headers=headers, wait=wait)
+
+    def end(self):
+        assert self.request("DELETE", "/v1/sandbox").status in (200, 202, 204)
+        self.qemu.wait(60 * wire.PATIENCE)
+
+    def clear(self):
+        if getattr(self, "qemu", None):
+            self.qemu.kill()
+            self.qemu.wait()
+
+
 PLACES = {
     "scratch": Scratch,
     "busybox": Chroot,
@@ -453,6 +544,7 @@ PLACES = {
     "gvisor": Gvisor,
     "gvisor-backports": GvisorBackports,
     "cri": Cri,
+    "vm": Vm,
 }
 
 
