@@ -29,6 +29,7 @@
 #include "process/mounts.h"
 #include "process/reaper.h"
 #include "process/registry.h"
+#include "tenant/quota_watch.h"
 #include "tenant/tenants.h"
 
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
@@ -134,6 +135,7 @@ static void close_services(struct nk_app *a)
     nk_tenants_stop(a->tenants);
     nk_app_leftovers_stop(a);
     nk_quota_stop(&a->quota);
+    nk_quota_watch_close(&a->quota_watch);
     nk_versions_close(&a->versions);
     nk_lifetime_close(&a->lifetime);
     a->api.lifetime = NULL;

@@ -48,8 +48,9 @@ struct nk_app {
     struct nk_tickets *tickets;
     struct nk_archives *archives;
     struct nk_tenants *tenants; /* NULL: identities are off */
-    struct nk_quota quota;      /* the sandbox's own */
-    const char **shared_dirs;   /* owned; the strings are borrowed */
+    struct nk_quota_watch *quota_watch;
+    struct nk_quota quota;    /* the sandbox's own */
+    const char **shared_dirs; /* owned; the strings are borrowed */
     struct nk_roots *roots;
     struct nk_runtimes *runtimes;
     struct nk_versions *versions;

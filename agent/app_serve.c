@@ -74,6 +74,7 @@ int nk_app_serve_fill(struct nk_app *a)
     api->archives = a->archives;
     api->tenants = a->tenants;
     api->quota = &a->quota;
+    api->quota_watch = a->quota_watch;
     api->roots = a->roots;
     api->files_as = files_as(a);
     api->spawner = a->spawner;

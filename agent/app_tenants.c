@@ -5,6 +5,7 @@
 #include "app_inside.h"
 #include "process/probe.h"
 #include "process/registry.h"
+#include "tenant/quota_watch.h"
 #include "tenant/tenants.h"
 
 static int check_user(const struct nk_config *cfg, const struct nk_user *user, const char *option,
@@ -62,6 +63,8 @@ int nk_app_tenants_open(struct nk_app *a, struct nk_err *err)
     const struct nk_config *cfg = a->cfg;
 
     set_own_quota(a);
+    if (nk_quota_watch_open(&a->loop, a->registry, &a->quota_watch) < 0)
+        return nk_fail(err, NK_OVERLOADED, "no memory");
     if (!cfg->identities)
         return 0;
     nk_probe_set(&a->kernel, NK_MECH_IDENTITIES, "not tested yet");

@@ -29,6 +29,7 @@ struct nk_jobs;
 struct nk_keys;
 struct nk_lifetime;
 struct nk_quota;
+struct nk_quota_watch;
 struct nk_reaper;
 struct nk_registry;
 struct nk_roots;
@@ -69,6 +70,7 @@ struct nk_api {
     struct nk_tickets *tickets;
     struct nk_tenants *tenants; /* NULL: identities are off */
     struct nk_quota *quota;     /* the sandbox's own */
+    struct nk_quota_watch *quota_watch;
     struct nk_archives *archives;
     struct nk_context_table *contexts;
     struct nk_spawner *spawner;

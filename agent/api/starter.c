@@ -9,6 +9,7 @@
 #include "code/run.h"
 #include "http/request.h"
 #include "process/registry.h"
+#include "tenant/quota_watch.h"
 
 /* The images of code, and what it gave in a context, are told after its end. */
 static void keep(struct nk_starter *l, struct nk_process *p)
@@ -252,8 +253,12 @@ static int find_user(struct nk_starter *l, struct nk_err *err)
 
 static int check_room(struct nk_starter *l, struct nk_err *err)
 {
-    if (nk_quota_check(nk_whose_of(l->req).quota, err) == 0)
+    struct nk_quota *quota = nk_whose_of(l->req).quota;
+
+    if (nk_quota_check(quota, err) == 0) {
+        nk_quota_watch_add(l->api->quota_watch, quota);
         return find_user(l, err);
+    }
     nk_exec_request_fini(&l->ask);
     return -1;
 }

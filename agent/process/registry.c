@@ -1,5 +1,6 @@
 #include "process/registry.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -299,6 +300,17 @@ void nk_registry_failed(struct nk_process *p)
     unlist(p);
     nk_pause_step(r);
     nk_ending_step(r);
+}
+
+void nk_registry_kill_owner(struct nk_registry *r, const struct nk_owner *owner)
+{
+    (void)r;
+    for (struct nk_list *n = owner->running.next; n != &owner->running; n = n->next) {
+        struct nk_process *p = nk_list_entry(n, struct nk_process, link);
+
+        if (p->state == NK_PROC_RUNNING)
+            (void)nk_tree_job_start(p, SIGKILL);
+    }
 }
 
 size_t nk_registry_memory(const struct nk_process *p)

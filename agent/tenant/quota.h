@@ -28,6 +28,11 @@
 struct nk_jobs;
 struct nk_owner;
 
+struct nk_quota_ask {
+    struct nk_list link;
+    void (*told)(struct nk_quota_ask *ask); /* later: what is used is known now */
+};
+
 struct nk_quota_config {
     struct nk_jobs *jobs;         /* all borrowed: outlive the quota */
     const struct nk_owner *owner; /* whose commands write */
@@ -53,6 +58,8 @@ struct nk_quota {
     uint64_t kept_bytes, kept_files; /* added while the count ran, which may not have seen it */
     struct nk_list asks;
     struct nk_list holders;
+    struct nk_list watched; /* quota_watch.h's */
+    struct nk_quota_ask watch_ask;
     struct nk_tally_file *skip; /* owned, while a count runs */
     struct nk_tally tally;
     struct nk_task task;
@@ -64,11 +71,6 @@ static inline bool nk_quota_is_set(const struct nk_quota *q)
     return q->cfg.max_bytes || q->cfg.max_files;
 }
 void nk_quota_stop(struct nk_quota *q); /* no count goes on */
-
-struct nk_quota_ask {
-    struct nk_list link;
-    void (*told)(struct nk_quota_ask *ask); /* later: what is used is known now */
-};
 
 /* True: it is known as well as need be. False: `told` comes, once and not from within. */
 bool nk_quota_know(struct nk_quota *q, struct nk_quota_ask *ask);

@@ -173,6 +173,27 @@ def test_another_ones_process_is_as_one_that_is_not_there(box):
     assert b.post("/v1/processes", {"command": "true", "name": "mine"}).status == 201
 
 
+def test_a_context_belongs_to_the_identity(box):
+    a, b = box.tenant("alice"), box.tenant("bob")
+    made = a.post("/v1/contexts", {"language": "python"})
+    if made.status == 501:
+        pytest.skip("no python for contexts here")
+    id = made.json()["id"]
+    run = a.post(f"/v1/contexts/{id}/code", {"code": "import os; print(os.getuid(), os.getcwd())"})
+    uid = a.exec("id -u")["stdout"].strip()
+    assert run.json()["stdout"] == f"{uid} {box.state}/w/{uid}\n"
+    for route in named(ROUTES):
+        if not route["path"].startswith("/v1/contexts/"):
+            continue
+        answers = [ask(b, route, b.named, target=route["path"].replace("{id}", word))
+                   for word in (id, "z" * len(id))]
+        assert answers[0].status in (400, 404), (route, answers)  # 400: no code is given
+        assert same(*answers, id, "z" * len(id)), (route, answers)
+    assert b.post(f"/v1/contexts/{id}/code", {"code": "1"}).status == 404
+    assert b.get("/v1/contexts").json() == box.get("/v1/contexts").json() == {"contexts": []}
+    assert a.get(f"/v1/contexts/{id}").json()["status"] == "idle"
+
+
 def test_another_ones_file_is_as_one_that_is_not_there(box):
     a, b = box.tenant("alice"), box.tenant("bob")
     assert a.request("PUT", "/v1/files?path=files/secret", body=b"s").status == 201

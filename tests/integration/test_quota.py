@@ -153,6 +153,18 @@ def test_one_file_cannot_grow_far_beyond_it(box):
     assert is_over(put(a, "files/x", 1))
 
 
+def test_a_command_that_fills_the_disk_is_ended(box):
+    a = box.tenant("alice")
+    done = a.exec("i=0; while :; do i=$((i+1)); head -c 500000 /dev/zero > files/$i || exit 7; "
+                  "sleep 0.02; done", timeout=60)
+    assert (done["signal"], done["timed_out"], done["reason"]) == ("KILL", False, "signaled"), done
+    assert is_over(a.post("/v1/exec", {"command": "true"}))
+    # The workspace of others is untouched, and this one is free again once it is emptied.
+    assert box.tenant("bob").exec("echo ok")["stdout"] == "ok\n"
+    assert a.request("DELETE", "/v1/workspace").status == 204
+    assert a.exec("echo ok")["stdout"] == "ok\n"
+
+
 def test_tricks_do_not_hide_what_is_kept(box):
     a = box.tenant("alice")
     # Without a way in.
