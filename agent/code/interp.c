@@ -47,6 +47,8 @@ static void close_all(struct nk_interp *i)
     if (i->has_event)
         nk_event_fini(&i->event);
     i->has_event = false;
+    if (i->watcher.process)
+        nk_hosted_undrain(i->watcher.process);
     nk_watcher_detach(&i->watcher);
     nk_channel_close(&i->channel);
     uv_close((uv_handle_t *)&i->deadline, on_timer_closed);
@@ -200,7 +202,9 @@ static void send_driver(struct nk_interp *i, const char *driver)
     nk_buf_add_u64(&text, strlen(driver));
     nk_buf_add_char(&text, '\n');
     nk_buf_add_str(&text, driver);
-    if (!text.failed)
+    if (text.failed)
+        fail(i, NK_OVERLOADED, "no memory for an interpreter");
+    else
         nk_channel_send(&i->channel, nk_buf_front(&text), nk_buf_left(&text));
     nk_buf_fini(&text);
 }

@@ -133,6 +133,12 @@ void nk_hosted_drain(struct nk_process *carrier, struct nk_drain *d)
     nk_process_unref(carrier);
 }
 
+void nk_hosted_undrain(struct nk_process *carrier)
+{
+    if (carrier->live)
+        carrier->live->drain = NULL;
+}
+
 void nk_hosted_read(struct nk_live *l)
 {
     struct nk_drain *d = l->drain;

@@ -33,5 +33,6 @@ struct nk_drain {
     void (*fn)(struct nk_drain *d);
 };
 void nk_hosted_drain(struct nk_process *carrier, struct nk_drain *d);
+void nk_hosted_undrain(struct nk_process *carrier); /* no call any more */
 
 #endif

@@ -12,7 +12,8 @@ from contexts import LANGUAGES, Context, needs
 from nook import scaled
 from test_code import PATH
 from test_exec import is_gone
-from wire import wait_until
+from test_torture import SHIM, Shim
+from wire import Closed, wait_until
 
 
 @pytest.fixture
@@ -177,6 +178,18 @@ def test_want_of_memory_is_an_error_where_the_interpreter_lives_on(start_nook):
     assert python.value("x") == "1"
 
 
+@pytest.mark.skipif(not harness.IS_ROOT, reason="needs control groups")
+def test_an_interpreter_that_the_kernel_ends_for_want_of_memory_says_oom(python, nook):
+    if harness.is_sanitized():
+        pytest.skip("a start on a sanitizer's memory takes long")
+    limit = {"limits": {"memory": 96 << 20}}
+    if nook.request("PATCH", "/v1/sandbox", json=limit).status != 200:
+        pytest.skip("memory cannot be limited here")
+    result = python.run("x = [bytearray(b'x' * (8 << 20)) for _ in range(50)]", timeout=60)
+    assert (result["reason"], result["exit_code"], result["signal"]) == ("oom", 137, "KILL")
+    assert python.run("1")["context_reset"] is True
+
+
 def test_code_that_ignores_the_interrupt_is_killed(python):
     result = python.run("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
                         "while True: pass", timeout=0.2)
@@ -335,6 +348,41 @@ def test_identities_see_nothing_of_each_others_contexts(start_nook):
     changed = mine.run("open('made', 'w').write('x')")["files_changed"]
     assert changed == [{"path": "made", "size": 1}]
     assert mine.value("1") == "1"
+
+
+@pytest.mark.slow
+def test_every_allocation_of_a_context_may_fail_once(start_nook, tmp_path):
+    if harness.is_sanitized() or not SHIM.exists():
+        pytest.skip("the shim is not built, or a sanitizer has an allocator of its own")
+    shim = Shim(tmp_path / "shim")
+    nook = start_nook(env={"LD_PRELOAD": str(SHIM), "FAILALLOC": str(tmp_path / "shim"),
+                           "PATH": PATH})
+    bash = Context(nook, "bash")
+    fds = len(nook.fds())
+    for target, body in ((bash.path + "/code", {"code": "echo x; exit 0", "stdin": "y" * 70_000}),
+                         (bash.path + "/code/stream", {"code": "echo x"}),
+                         (bash.path + "/restart", {}), ("/v1/contexts", {"language": "bash"})):
+        for k in range(1, 400):
+            with nook.connect(wait=60) as conn:
+                shim.fail_at(k)
+                try:
+                    answer = conn.request("POST", target, json=body)
+                    assert answer.status in (200, 201, 400, 500, 501, 503), answer
+                except (Closed, ConnectionError):
+                    answer = None
+                hit = shim.hit
+                shim.fail_at(0)
+            for made in nook.get("/v1/contexts").json()["contexts"]:
+                if made["id"] != bash.made["id"]:
+                    nook.request("DELETE", f"/v1/contexts/{made['id']}")
+            if not hit:
+                break
+        else:
+            pytest.fail("more allocations than anybody can believe")
+        assert bash.run("echo fine", queue=True)["stdout"] == "fine\n"
+    bash.delete()
+    wait_until(lambda: not nook.descendants(), 20, "nothing is left")
+    wait_until(lambda: len(nook.fds()) <= fds, 20, "every descriptor is back")
 
 
 # what is shown
