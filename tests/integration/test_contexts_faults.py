@@ -179,12 +179,13 @@ def test_want_of_memory_is_an_error_where_the_interpreter_lives_on(start_nook):
 
 
 @pytest.mark.skipif(not harness.IS_ROOT, reason="needs control groups")
-def test_an_interpreter_that_the_kernel_ends_for_want_of_memory_says_oom(python, nook):
+def test_an_interpreter_that_the_kernel_ends_for_want_of_memory_says_oom(nook):
     if harness.is_sanitized():
         pytest.skip("a start on a sanitizer's memory takes long")
     limit = {"limits": {"memory": 96 << 20}}
     if nook.request("PATCH", "/v1/sandbox", json=limit).status != 200:
         pytest.skip("memory cannot be limited here")
+    python = Context(nook)
     result = python.run("x = [bytearray(b'x' * (8 << 20)) for _ in range(50)]", timeout=60)
     assert (result["reason"], result["exit_code"], result["signal"]) == ("oom", 137, "KILL")
     assert python.run("1")["context_reset"] is True
