@@ -85,6 +85,17 @@ static int launch_run(struct nk_starter *l, struct nk_err *err)
     return rc;
 }
 
+/* The interpreter may have ended since the turn came: then the run waits for the next one. */
+static bool wait_again(struct nk_starter *l, struct nk_err *err)
+{
+    struct nk_context *context = l->turn.context;
+
+    if (!context || nk_context_host(context) || nk_context_wait_again(&l->turn, err) < 0)
+        return false;
+    l->waits = l->prepared = true;
+    return true;
+}
+
 /* Without a request it goes on all the same where it survives its client. */
 static void on_prepared(void *ctx, const struct nk_err *failed)
 {
@@ -95,7 +106,9 @@ static void on_prepared(void *ctx, const struct nk_err *failed)
         err = *failed;
     else if (!l->req && !l->survives)
         (void)nk_fail(&err, NK_OVERLOADED, "the client left before the start");
-    else
+    else if (wait_again(l, &err))
+        return;
+    else if (err.code == NK_OK)
         (void)launch_run(l, &err);
     if (err.code != NK_OK) {
         nk_context_leave(&l->turn);
@@ -111,7 +124,7 @@ static void on_turn(struct nk_turn *t, const struct nk_err *err)
     struct nk_starter *l = NK_CONTAINER_OF(t, struct nk_starter, turn);
 
     l->waits = false;
-    if (err)
+    if (err || l->prepared)
         on_prepared(l, err);
     else
         nk_run_prepare(l->run, on_prepared, l);

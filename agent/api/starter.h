@@ -48,6 +48,7 @@ struct nk_starter {
     struct nk_run *run;      /* owned while it is prepared */
     struct nk_turn turn;     /* of a run in a context */
     bool waits;              /* for that turn */
+    bool prepared;           /* the turn comes again: nothing is left to be prepared */
     struct nk_context *made; /* holds a reference: of NK_EXEC_CONTEXT_NEW, once it is there */
     struct nk_process *kept; /* held until the request is over: its results are told at the end */
     bool repeat;             /* waits for what the key's first request started */

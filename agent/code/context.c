@@ -347,6 +347,19 @@ int nk_context_wait_turn(struct nk_context *c, struct nk_turn *t, bool queue, st
     return 0;
 }
 
+int nk_context_wait_again(struct nk_turn *t, struct nk_err *err)
+{
+    struct nk_context *c = t->context;
+
+    if (c->closed)
+        return nk_fail(err, NK_NOT_FOUND, "the context was deleted");
+    nk_list_append(c->turns.next, &t->link); /* before the first */
+    c->turn_count++;
+    c->taken = false;
+    step_soon(c);
+    return 0;
+}
+
 void nk_context_leave(struct nk_turn *t)
 {
     struct nk_context *c = t->context;

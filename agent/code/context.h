@@ -68,6 +68,9 @@ void nk_context_unwait(struct nk_context_wait *w);
 int nk_context_wait_turn(struct nk_context *c, struct nk_turn *t, bool queue, struct nk_err *err);
 void nk_context_leave(struct nk_turn *t); /* without a run; twice is fine */
 
+/* In one's turn, where the interpreter has ended just before: the turn comes again, first of all. 0, or
+ * -1 with NK_NOT_FOUND: the context was deleted. */
+int nk_context_wait_again(struct nk_turn *t, struct nk_err *err);
 /* In one's turn: what nk_process_start needs of it. NULL: its interpreter has just ended. */
 struct nk_host *nk_context_host(struct nk_context *c);
 /* Uses the turn: `p` was started on that host. STARTED comes at once. */

@@ -3,13 +3,13 @@
 import os
 import signal
 import threading
-import time
 
 import pytest
 
 import nook as harness
 from contexts import LANGUAGES, Context, needs
 from nook import scaled
+from test_cgroups import needs as has_controller
 from test_code import PATH
 from test_exec import is_gone
 from test_torture import SHIM, Shim
@@ -178,13 +178,14 @@ def test_want_of_memory_is_an_error_where_the_interpreter_lives_on(start_nook):
     assert python.value("x") == "1"
 
 
-@pytest.mark.skipif(not harness.IS_ROOT, reason="needs control groups")
+@has_controller("memory")
 def test_an_interpreter_that_the_kernel_ends_for_want_of_memory_says_oom(nook):
     if harness.is_sanitized():
         pytest.skip("a start on a sanitizer's memory takes long")
+    if not nook.get("/v1/capabilities").json()["isolation"]["cgroup"]["available"]:
+        pytest.skip("there are no control groups here")
     limit = {"limits": {"memory": 96 << 20}}
-    if nook.request("PATCH", "/v1/sandbox", json=limit).status != 200:
-        pytest.skip("memory cannot be limited here")
+    assert nook.request("PATCH", "/v1/sandbox", json=limit).status == 200
     python = Context(nook)
     result = python.run("x = [bytearray(b'x' * (8 << 20)) for _ in range(50)]", timeout=60)
     assert (result["reason"], result["exit_code"], result["signal"]) == ("oom", 137, "KILL")
@@ -298,15 +299,19 @@ def test_an_interrupt_at_any_moment_leaves_the_context_usable(python):
     assert python.value("x") == "1"
 
 
-def test_clients_that_come_and_go_in_every_state_leave_nothing(nook):
-    for round in range(scaled(20, 6)):
+def test_a_context_whose_creator_left_before_the_answer_is_ended(nook):
+    slow = nook.workspace / "python3"
+    slow.write_text("#!/bin/sh\n: >begun\nsleep 1000\n")
+    slow.chmod(0o755)
+    for _ in range(scaled(10, 3)):
         conn = nook.connect()
-        conn.send_request("POST", "/v1/contexts", json={"language": "bash"})
-        if round % 2:
-            time.sleep(0.002 * (round % 5))
+        conn.send_request("POST", "/v1/contexts", json={
+            "language": "python", "env": {"PATH": f"{nook.workspace}:/bin"}})
+        wait_until((nook.workspace / "begun").exists, 20, "it is starting")
+        (nook.workspace / "begun").unlink()
         conn.reset()
-    wait_until(lambda: len(nook.get("/v1/contexts").json()["contexts"]) == 0
-               and not nook.descendants(), 20, "what nobody heard of is gone")
+        wait_until(lambda: not nook.get("/v1/contexts").json()["contexts"]
+                   and not nook.descendants(), 20, "what nobody heard of is gone")
 
 
 def test_deletes_and_restarts_in_the_midst_of_everything(nook):
@@ -360,8 +365,9 @@ def test_every_allocation_of_a_context_may_fail_once(start_nook, tmp_path):
                            "PATH": PATH})
     bash = Context(nook, "bash")
     fds = len(nook.fds())
-    for target, body in ((bash.path + "/code", {"code": "echo x; exit 0", "stdin": "y" * 70_000}),
-                         (bash.path + "/code/stream", {"code": "echo x"}),
+    for target, body in ((bash.path + "/code", {"code": "echo x; exit 0", "stdin": "y" * 70_000,
+                                               "queue": True}),
+                         (bash.path + "/code/stream", {"code": "echo x", "queue": True}),
                          (bash.path + "/restart", {}), ("/v1/contexts", {"language": "bash"})):
         for k in range(1, 400):
             with nook.connect(wait=60) as conn:
