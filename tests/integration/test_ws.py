@@ -334,10 +334,10 @@ def test_known_input_is_skipped_and_a_gap_is_a_conflict(nook):
 
 
 def test_input_that_nobody_reads_any_more_is_no_end(nook):
+    os.mkfifo(nook.workspace / "go")
+    os.chmod(nook.workspace / "go", 0o666)
     with session(nook, "exec 0<&-; echo closed; read x < go; echo $x",
                  cwd=str(nook.workspace)) as s:
-        os.mkfifo(nook.workspace / "go")
-        os.chmod(nook.workspace / "go", 0o666)
         s.open()
         s.until_output("closed")
         # The first write may still be taken by the pipe; then it breaks.
