@@ -267,7 +267,13 @@ class Bundle(Place):
         try:
             wire.wait_until(lambda: self.state() in ("stopped", "gone"), 40, "the container ends")
         except AssertionError as late:
-            raise AssertionError(f"{late}; its log: {self.stderr()}") from None
+            raise AssertionError(f"{late}; its log: {self.stderr()}; inside: {self._inside()}") from None
+
+    def _inside(self):
+        try:
+            return run(*self.inside("/bin/ps", "-o", "pid,ppid,stat,args"), check=False, wait=10).stdout
+        except subprocess.TimeoutExpired:
+            return "nothing can be run there any more"
 
     def clear(self):
         if not shutil.which(self.runtime):

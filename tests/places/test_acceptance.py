@@ -214,10 +214,3 @@ def test_the_client_verbs_work_inside(place):
         done = place.cli("exec", "-i", "--", "cat", input=b"a\nb\n")
         assert done.stdout == b"a\nb\n"
         assert place.cli("exec", "--", "sh", "-c", "exit 42", check=False).returncode == 42
-
-
-def test_a_lone_term_ends_it_and_all_that_runs(place):
-    """The last: the place is over with it."""
-    if place.shell:
-        place.post("/v1/processes", {"command": "trap '' TERM; sleep 4567"})
-    place.end()
