@@ -66,6 +66,17 @@ static void make_dev(void)
         (void)!symlink(links[i][0], links[i][1]);
 }
 
+/* Control groups, on a machine of our own: where nobody has mounted any, not even of version 1. */
+static void make_groups(void)
+{
+    static const struct place own = {"/sys/fs/cgroup", "/sys/fs/cgroup/cgroup.procs", "cgroup2",
+                                     NULL, PLAIN};
+    struct stat sys, groups;
+
+    if (stat("/sys", &sys) == 0 && stat(own.path, &groups) == 0 && sys.st_dev == groups.st_dev)
+        (void)put(&own);
+}
+
 void nk_mounts_make(void)
 {
     static const struct place before[] = {
@@ -81,6 +92,7 @@ void nk_mounts_make(void)
 
     for (size_t i = 0; i < NK_COUNT(before); i++)
         (void)put(&before[i]);
+    make_groups();
     if (!is_there("/dev/null"))
         make_dev();
     for (size_t i = 0; i < NK_COUNT(after); i++)

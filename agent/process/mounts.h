@@ -1,5 +1,5 @@
 /*
- * What process 1 finds missing: /proc, /sys, /dev, /dev/pts, /dev/shm, /run.
+ * What process 1 finds missing: /proc, /sys, /dev, /dev/pts, /dev/shm, /run, control groups.
  *
  * Best effort, once at the start, before anything is opened; what is there is left as it is.
  */
