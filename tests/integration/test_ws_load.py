@@ -48,9 +48,9 @@ def test_a_paste_that_nobody_reads_grows_nothing_and_stops_nobody(nook):
 
 def test_a_paste_arrives_whole_once_the_program_reads(nook):
     data = blob(scaled(10 * MIB, MIB))
+    os.mkfifo(nook.workspace / "go")
+    os.chmod(nook.workspace / "go", 0o666)
     with session(nook, "read x < go; sha256sum", cwd=str(nook.workspace)) as s:
-        os.mkfifo(nook.workspace / "go")
-        os.chmod(nook.workspace / "go", 0o666)
         s.open()
 
         def paste():
