@@ -46,6 +46,7 @@ int nk_whose_settings(struct nk_req *req, struct nk_api_settings *out, struct nk
     if (!t)
         return 0;
     out->working_dir = t->workspace;
+    out->limits.no_queues = true; /* they outlive their user, and nobody could list them */
     out->allow_users = NULL;
     out->env = nk_env_home(api->set.env, &t->user, t->tmp, nk_req_arena(req));
     return out->env ? 0 : nk_fail(err, NK_OVERLOADED, "no memory for this request");

@@ -220,6 +220,8 @@ static NK_RAW int set_limits(const struct nk_limits *l)
         rc = set_limit(RLIMIT_FSIZE, l->fsize, true);
     if (rc == 0)
         rc = set_limit(RLIMIT_AS, l->memory, true);
+    if (rc == 0 && l->no_queues)
+        (void)set_limit(RLIMIT_MSGQUEUE, 1, true); /* not every kernel has it */
     return rc;
 }
 

@@ -55,6 +55,7 @@ struct nk_limits {
     uint64_t nofile_soft;
     uint64_t fsize;
     uint64_t memory;
+    bool no_queues; /* POSIX message queues: none may be made, where that can be said */
 };
 
 /* Everything a start needs. Filled on the loop; from nk_spawn_start until `done` it belongs to the

@@ -138,6 +138,16 @@ static size_t list_writers(struct nk_quota *q)
     return count;
 }
 
+/* So far beyond that the sum does not matter any more. */
+static uint64_t enough(uint64_t max, uint64_t more)
+{
+    uint64_t twice = max > UINT64_MAX / 2 ? UINT64_MAX : 2 * max;
+
+    if (max == 0)
+        return 0;
+    return twice > UINT64_MAX - more ? UINT64_MAX : twice + more;
+}
+
 static void begin(struct nk_quota *q)
 {
     size_t writers = list_writers(q);
@@ -146,6 +156,8 @@ static void begin(struct nk_quota *q)
                                  .free = q->cfg.free,
                                  .skip = q->skip,
                                  .skip_count = writers,
+                                 .enough_bytes = enough(q->cfg.max_bytes, NK_QUOTA_ENOUGH_BYTES),
+                                 .enough_files = enough(q->cfg.max_files, NK_QUOTA_ENOUGH_FILES),
                                  .of_one = q->cfg.of_one,
                                  .uid = q->cfg.uid};
     q->next_activity = q->cfg.owner->activity;

@@ -21,8 +21,10 @@
 #include "files/task.h"
 #include "tenant/tally.h"
 
-#define NK_QUOTA_CHEAP_MS 50  /* a count that takes no longer comes as often as it is needed */
-#define NK_QUOTA_SHARE 20     /* of the time between two others, one part is a count */
+#define NK_QUOTA_CHEAP_MS 50 /* a count that takes no longer comes as often as it is needed */
+#define NK_QUOTA_SHARE 20    /* of the time between two others, one part is a count */
+#define NK_QUOTA_ENOUGH_BYTES (UINT64_C(1) << 30) /* more than twice the bound: a count stops */
+#define NK_QUOTA_ENOUGH_FILES 1000000u
 #define NK_QUOTA_REST_MS 1000 /* between two counts while commands just run */
 
 struct nk_jobs;

@@ -37,6 +37,7 @@ struct nk_tally {
     uint64_t *linked;     /* owned: a hash table of device and inode; 0: free */
     size_t linked_count, linked_size;
     uint64_t bytes, files;
+    uint64_t enough_bytes, enough_files; /* beyond, it is done: more need not be known; 0: none */
 };
 
 /* 1: `until_ns` came first, 0: it is done. What cannot be read is passed over. */

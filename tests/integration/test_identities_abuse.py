@@ -200,6 +200,17 @@ def test_a_client_that_leaves_in_the_middle_is_noticed(box, tcp, how):
     assert a.exec("echo ok")["stdout"] == "ok\n"
 
 
+def test_an_identity_leaves_no_message_queue_behind(box):
+    """They outlive their user, and without a mount nobody can list them."""
+    code = ("import ctypes\nprint(ctypes.CDLL(None).mq_open(b'/left-%d', 66, 0o600, None))\n"
+            % os.getpid())
+    if box.exec(["python3", "-c", code])["stdout"].strip() in ("", "-1"):
+        pytest.skip("there are no message queues here")
+    box.exec(["python3", "-c", code.replace("mq_open", "mq_unlink")
+              .replace(", 66, 0o600, None", "")])
+    assert box.tenant("alice").exec(["python3", "-c", code])["stdout"] == "-1\n"
+
+
 def test_lists_errors_and_metrics_name_nobody(box):
     """Nothing that one can ask for holds another one's words."""
     a, b = box.tenant("secret-alice"), box.tenant(pair=("secret-team", "secret-principal"))
