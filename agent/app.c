@@ -154,7 +154,7 @@ static void sweep_work(struct nk_job *job)
 
     if (a->program && !a->cfg->main_exit_leave)
         nk_program_sweep();
-    if (a->tenants)
+    if (a->hunting)
         nk_tenants_kill(a->tenants);
 }
 
@@ -172,7 +172,8 @@ static void on_drained(void *ctx)
     if (a->sweeping)
         return;
     (void)uv_timer_stop(&a->drain);
-    if (!a->tenants && (!a->program || a->cfg->main_exit_leave)) {
+    a->hunting = nk_tenants_are_ready(a->tenants);
+    if (!a->hunting && (!a->program || a->cfg->main_exit_leave)) {
         close_services(a);
         return;
     }

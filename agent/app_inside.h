@@ -72,6 +72,7 @@ struct nk_app {
     int signal_fd; /* owned */
     uv_poll_t signal_poll;
     bool signals_open, sweeping;
+    bool hunting; /* the last sweep ends what identities run */
     uv_timer_t drain;
     uv_prepare_t flush;
     uv_poll_t log_poll;

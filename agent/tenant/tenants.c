@@ -258,6 +258,11 @@ int nk_tenants_ask(struct nk_tenants *t, const uint8_t digest[32], struct nk_ten
     return 0;
 }
 
+bool nk_tenants_are_ready(const struct nk_tenants *t)
+{
+    return t && t->ready;
+}
+
 void nk_tenants_stop(struct nk_tenants *t)
 {
     if (!t)

@@ -47,7 +47,9 @@ void nk_tenants_try(struct nk_tenants *t, struct nk_kernel *kernel);
 /* After it: the shared folders are swept, in jobs; who asks meanwhile waits. */
 void nk_tenants_begin(struct nk_tenants *t);
 void nk_tenants_stop(struct nk_tenants *t); /* no more are opened; NULL is fine */
-/* Blocking, at the end: kills whatever the identities of this life still run. */
+/* Whether any could have been opened. NULL is fine: none could. */
+bool nk_tenants_are_ready(const struct nk_tenants *t);
+/* Blocking, at the end, once they are ready: kills whatever the identities of this life still run. */
 void nk_tenants_kill(struct nk_tenants *t);
 
 struct nk_tenant_ask {
