@@ -261,7 +261,7 @@ def test_a_large_tree_does_not_make_every_request_wait_for_a_count(start_nook):
     """However often it is asked, counts take a small part of the time."""
     nook = start_nook("--quota-bytes", 1 << 40, "--quota-files", 1_000_000, identities=True)
     a = nook.tenant("alice")
-    count = scaled(100_000, 5000)
+    count = scaled(30_000, 5000)
     a.exec(f"mkdir files/t && cd files/t && seq {count} | xargs touch")
     for _ in range(scaled(100, 10)):
         a.exec("true")
