@@ -65,6 +65,15 @@ static void kill_left(struct nk_tenants *t, const struct nk_kernel *kernel)
         nk_log_msg(NK_LOG_WARN, "left_running", "what ran before could not all be killed");
 }
 
+/* A child that was between its clone and its exec when its daemon died was nobody's yet. */
+static void kill_late(const struct nk_tenants *t)
+{
+    const struct nk_uid_set given = {t->cfg.uid_first, t->count, t->swept};
+    const struct nk_tree all = {.pidfd = nk_has(t->cfg.kernel, NK_MECH_PIDFD), .uids = &given};
+
+    (void)nk_tree_kill(&all, NK_TENANTS_KILL_MS);
+}
+
 void nk_tenants_try(struct nk_tenants *t, struct nk_kernel *kernel)
 {
     char reason[sizeof kernel->mech[0].reason];
@@ -93,6 +102,7 @@ static int sweep_slice(struct nk_task *task)
     struct nk_tenants *t = NK_CONTAINER_OF(task, struct nk_tenants, task);
 
     if (t->state.alone && !t->set.member) {
+        kill_late(t);
         nk_state_tidy(&t->state);
         choose_uids(t);
         (void)nk_sweep_ipc(&t->set);

@@ -105,7 +105,7 @@ def test_many_crashes_leave_the_map_whole_and_nothing_running(start_nook):
             for f in work:
                 f.result()
         nook.start()
-        assert running_as(nook.uids) == []
+        wait_until(lambda: running_as(nook.uids) == [], 10, "nothing of the life before runs")
     records = (nook.state / "identities").read_text().splitlines()
     assert all(len(r) == 75 for r in records)
     uids = [int(r.split()[1]) for r in records]
