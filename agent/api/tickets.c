@@ -111,16 +111,3 @@ int nk_tickets_take(struct nk_tickets *t, const char *token, void **out_identity
     }
     return -1;
 }
-
-void nk_tickets_forget(struct nk_tickets *t, const void *identity)
-{
-    struct nk_list *n = t->issued.next;
-
-    while (n != &t->issued) {
-        struct ticket *one = nk_list_entry(n, struct ticket, link);
-
-        n = n->next;
-        if (one->identity == identity)
-            drop(t, one);
-    }
-}

@@ -29,7 +29,4 @@ int nk_tickets_issue(struct nk_tickets *t, void *identity, char out_token[NK_ID_
 /* Uses it up. 0, or -1: there is none such, or no longer. */
 int nk_tickets_take(struct nk_tickets *t, const char *token, void **out_identity);
 
-/* The identity is gone, and with it what was issued to it. */
-void nk_tickets_forget(struct nk_tickets *t, const void *identity);
-
 #endif

@@ -107,11 +107,3 @@ struct nk_context *nk_context_table_find_first(const struct nk_context_table *cs
             return nk_context_linked(n);
     return NULL;
 }
-
-void nk_context_table_end_owner(struct nk_context_table *cs, const struct nk_owner *owner)
-{
-    struct nk_context *c;
-
-    while ((c = nk_context_table_next(cs, owner, NULL)) != NULL)
-        nk_context_table_delete(cs, c);
-}

@@ -37,6 +37,5 @@ struct nk_context *nk_context_table_find_first(const struct nk_context_table *cs
 struct nk_context *nk_context_table_next(const struct nk_context_table *cs,
                                          const struct nk_owner *owner, struct nk_context *at);
 void nk_context_table_delete(struct nk_context_table *cs, struct nk_context *c);
-void nk_context_table_end_owner(struct nk_context_table *cs, const struct nk_owner *owner);
 
 #endif

@@ -493,8 +493,3 @@ void nk_archives_close(struct nk_archives **slot)
     }
     free(all);
 }
-
-unsigned nk_archives_running(const struct nk_archives *all)
-{
-    return all->count;
-}

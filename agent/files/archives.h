@@ -42,7 +42,6 @@ struct nk_archives_config {
 int nk_archives_open(const struct nk_archives_config *cfg, struct nk_archives **out);
 /* Kills every worker. Memory goes when all handles are closed. */
 void nk_archives_close(struct nk_archives **slot);
-unsigned nk_archives_running(const struct nk_archives *all);
 
 /* Never called from within a function that its receiver has called, nor after nk_archive_close. */
 struct nk_archive_events {

@@ -274,14 +274,6 @@ int nk_holder_take(struct nk_holder *h, uint64_t bytes, uint64_t files, struct n
     return 0;
 }
 
-void nk_holder_give(struct nk_holder *h, uint64_t bytes)
-{
-    if (!h->quota)
-        return;
-    h->bytes -= bytes;
-    h->quota->held_bytes -= bytes;
-}
-
 static void let_go(struct nk_holder *h)
 {
     struct nk_quota *q = h->quota;

@@ -103,7 +103,6 @@ void nk_holder_init(struct nk_holder *h, struct nk_quota *q);
 void nk_holder_file(struct nk_holder *h, const struct nk_tally_file *file);
 void nk_holder_credit(struct nk_holder *h, uint64_t bytes);
 int nk_holder_take(struct nk_holder *h, uint64_t bytes, uint64_t files, struct nk_err *err);
-void nk_holder_give(struct nk_holder *h, uint64_t bytes); /* held for nothing */
 /* It is written: `bytes` and `files` more than before stay (the old ones of what was replaced go). */
 void nk_holder_keep(struct nk_holder *h, uint64_t bytes, uint64_t files, uint64_t gone_bytes);
 void nk_holder_drop(struct nk_holder *h); /* nothing stays; may be repeated */

@@ -62,20 +62,6 @@ static void a_ticket_ends_with_its_time(void **state)
     assert_int_equal(nk_tickets_take(f->tickets, late, &identity), 0);
 }
 
-static void an_identity_that_is_gone_takes_its_tickets_along(void **state)
-{
-    struct fixture *f = *state;
-    char one[NK_ID_MAX], other[NK_ID_MAX];
-    int left, stays;
-    void *identity = NULL;
-
-    assert_int_equal(nk_tickets_issue(f->tickets, &left, one, &f->err), 0);
-    assert_int_equal(nk_tickets_issue(f->tickets, &stays, other, &f->err), 0);
-    nk_tickets_forget(f->tickets, &left);
-    assert_int_equal(nk_tickets_take(f->tickets, one, &identity), -1);
-    assert_int_equal(nk_tickets_take(f->tickets, other, &identity), 0);
-}
-
 static void nobody_can_use_up_what_others_need(void **state)
 {
     struct fixture *f = *state;
@@ -96,7 +82,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_ticket_is_good_for_one_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_ticket_ends_with_its_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_identity_that_is_gone_takes_its_tickets_along, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(nobody_can_use_up_what_others_need, set_up, tear_down),
     };
