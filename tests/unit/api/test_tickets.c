@@ -82,7 +82,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_ticket_is_good_for_one_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_ticket_ends_with_its_time, set_up, tear_down),
-                                        tear_down),
         cmocka_unit_test_setup_teardown(nobody_can_use_up_what_others_need, set_up, tear_down),
     };
 
