@@ -13,6 +13,8 @@
 #include "http/reply.h"
 #include "http/request.h"
 
+#define ETAG_MAX 112
+
 /* RFC 8187: a name may hold any byte, a header only a few. */
 static void add_disposition(struct nk_req *req, const char *name)
 {
@@ -77,18 +79,26 @@ static int judge(const struct nk_req *req, const struct nk_range_file *file, uin
     return nk_range_judge(&ask, file, from, len);
 }
 
+/* The time of the last change stands in it too: the other one is set at will, and an archive that is
+ * unpacked twice gives a new content of the same size the time and the inode of the old one. */
+static void print_etag(const struct stat *st, char out[ETAG_MAX])
+{
+    (void)snprintf(out, ETAG_MAX, "\"%llx.%lx-%llx.%lx-%llx-%llx\"",
+                   (unsigned long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+                   (unsigned long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec,
+                   (unsigned long long)st->st_size, (unsigned long long)st->st_ino);
+}
+
 static void answer(struct nk_req *req, struct nk_op *op)
 {
     const struct stat *st = &op->entry.st;
     const char *slash = strrchr(op->place.path, '/');
     struct nk_range_file file = {.mtime = st->st_mtim.tv_sec, .size = (uint64_t)st->st_size};
     uint64_t from = 0, len = 0;
-    char etag[80], range[80];
+    char etag[ETAG_MAX], range[80];
     int status;
 
-    (void)snprintf(etag, sizeof etag, "\"%llx.%lx-%llx-%llx\"",
-                   (unsigned long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-                   (unsigned long long)st->st_size, (unsigned long long)st->st_ino);
+    print_etag(st, etag);
     file.etag = etag;
     status = judge(req, &file, &from, &len);
     if (status == 412 || status == 416) {

@@ -174,7 +174,7 @@ static int add_inside(struct nk_tar_pack *p, DIR *list, unsigned depth, struct n
 
         if (is_dot(e->d_name))
             continue;
-        if (len + n > NK_TAR_NAME_MAX)
+        if (len + n > NK_TAR_PACK_NAME)
             return fail(p, ENAMETOOLONG, err);
         memcpy(p->name + len, e->d_name, n + 1);
         if (add_any(p, dirfd(list), e->d_name, depth + 1, err) < 0)
@@ -197,7 +197,7 @@ static int add_dir(struct nk_tar_pack *p, int dir, const char *leaf, unsigned de
         return is_gone(errno) ? 0 : fail(p, errno, err);
     if (depth > NK_TAR_PACK_DEPTH)
         return nk_fail(err, NK_TOO_LARGE, "%.150s: too many folders deep", p->name);
-    if (strlen(p->name) > NK_TAR_NAME_MAX)
+    if (strlen(p->name) > NK_TAR_PACK_NAME)
         return fail(p, ENAMETOOLONG, err);
     memcpy(p->name + strlen(p->name), "/", 2);
     entry = entry_of(p, &st, NK_TAR_DIR);

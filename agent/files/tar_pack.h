@@ -18,14 +18,16 @@
 #include "files/tar_name.h"
 #include "files/tar_worker.h"
 
-#define NK_TAR_PACK_DEPTH NK_TAR_NAME_DEPTH
+/* More than is unpacked again: what is there can be taken away, with names as long as it takes. */
+#define NK_TAR_PACK_DEPTH 4096u       /* levels; each holds a descriptor and a reader's buffer */
+#define NK_TAR_PACK_NAME (16u * 1024) /* bytes of a whole name */
 
 struct nk_tar_pack {
     struct nk_tar_writer *writer; /* borrowed */
     bool skip_links;              /* no links at all: a file with several names comes each time */
     struct nk_tar_links links;
     uint8_t *data;                    /* owned */
-    char name[NK_TAR_NAME_MAX + 2];   /* of the entry at hand */
+    char name[NK_TAR_PACK_NAME + 2];  /* of the entry at hand */
     char target[NK_TAR_NAME_MAX + 1]; /* of a symbolic link */
 };
 

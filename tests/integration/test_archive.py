@@ -225,6 +225,31 @@ def test_links_are_kept_or_skipped(nook):
     assert names(get(nook, "l/a")) == ["l/a"]
 
 
+def deep_tree(top, levels):
+    """Folders in each other, the innermost with a file: deeper than any path can say."""
+    os.mkdir(top)
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("end", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=here))
+    os.close(here)
+
+
+def test_a_very_deep_tree_is_packed_whole(nook):
+    levels = 3000
+    deep_tree(nook.workspace / "deep", levels)
+    try:
+        found = names(get(nook, "deep"))
+        assert get(nook, "deep", format="tar.zst").status == 200
+        assert len(found) == levels + 2
+        assert found[-1] == "deep" + "/d" * levels + "/end"
+    finally:
+        subprocess.run(["rm", "-rf", nook.workspace / "deep"], check=True)
+
+
 def test_special_files_are_left_out(nook):
     d = nook.workspace / "d"
     d.mkdir()

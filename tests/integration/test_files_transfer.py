@@ -13,6 +13,7 @@ import pytest
 import nook as harness
 import wire
 from test_files import act, delete, get, info, names, put, q, refused
+from wire import wait_until
 
 DATA = bytes(range(256)) * 8  # 2048 bytes
 
@@ -106,6 +107,22 @@ def test_conditions_are_judged_in_the_order_of_the_standard(nook):
             assert response.header("ETag") == etag and response.body == b""
     put(nook, "f", DATA)
     assert get(nook, "f").header("ETag") != etag
+
+
+def test_a_new_content_with_the_old_size_and_time_has_a_new_tag(nook):
+    put(nook, "f", b"one")
+    file = nook.workspace / "f"
+    before = file.stat()
+    etag = get(nook, "f").header("ETag")
+
+    def changed():
+        file.write_bytes(b"two")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return file.stat().st_ctime_ns != before.st_ctime_ns
+    wait_until(changed, 10, "the clock of files goes on")
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    answer = get(nook, "f", headers={"If-None-Match": etag})
+    assert (answer.status, answer.body) == (200, b"two")
 
 
 # writing
