@@ -17,6 +17,7 @@ struct nk_interp {
     struct nk_drain drain;
     struct nk_event event; /* waits for the drain */
     bool has_event;
+    uint64_t number;     /* of the run that it was given last */
     uv_timer_t deadline; /* until it is ready, or gone */
     uv_timer_t grace;    /* of an interrupt */
     enum nk_reason why;  /* when that is over */
@@ -99,7 +100,8 @@ static void tell_event(struct nk_interp *i)
         nk_channel_answer(&i->channel, "ok\n", 3);
     }
     if (e.kind == NK_EVENT_DONE) {
-        (void)uv_timer_stop(&i->grace);
+        if (e.run == i->number) /* another number ends nothing, so it spares nothing */
+            (void)uv_timer_stop(&i->grace);
         i->cfg.events->done(i->cfg.ctx, &e);
     }
     nk_event_fini(&e);
@@ -250,6 +252,7 @@ void nk_interp_run(struct nk_interp *i, uint64_t number, const char *code, bool 
 {
     struct nk_buf text = {0};
 
+    i->number = number;
     nk_buf_add_fmt(&text, "run %llu %zu %d\n", (unsigned long long)number, strlen(code), input);
     nk_buf_add_str(&text, code);
     if (text.failed)

@@ -232,6 +232,79 @@ def test_an_end_that_the_code_forged_hurts_nobody(python):
     assert python.value("2") == "2"
 
 
+def test_ends_of_other_runs_do_not_spare_one_that_heeds_no_interrupt(python):
+    stale = b'{"event":"done","run":0,"status":0}\n'
+    result = python.run(f"import os, signal\nfd = {CHANNEL}\n"
+                        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                        f"while True: os.write(fd, {stale!r})", timeout=0.2)
+    assert (result["reason"], result["signal"]) == ("timeout", "KILL")
+    assert python.run("1")["context_reset"] is True
+
+
+ODD_PYTHON = [  # what the code does, the name of its error
+    ("class A:\n    def _repr_mimebundle_(self, **kw):\n        return {'no': 1, '\\n': 2, 'a/' * 99: 3,"
+     " 'a/b': 'c', **{f'x/{i}': i for i in range(99)}}\nA()", None),
+    ("import json, os\njson.dumps = os.write = os.read = None", None),
+    ("class X:\n    def __str__(self): raise ValueError\nraise SystemExit(X())", "SystemExit"),
+    ("class E(Exception):\n    def __str__(self): raise SystemExit(3)\nraise E", "E"),
+    ("class M(type): __name__ = property(lambda s: 1 / 0)\n"
+     "class E(Exception, metaclass=M): pass\nraise E", "Exception"),
+]
+
+
+def test_odd_values_and_modules_made_over_do_not_end_an_interpreter(python):
+    python.run("kept = 1")
+    for code, name in ODD_PYTHON:
+        result = python.run(code)
+        assert (result["error"] and result["error"]["name"]) == name, result
+        assert python.value("kept") == "1"
+    shown = python.run(ODD_PYTHON[0][0])["result"]
+    assert shown["a/b"] == "c" and len(shown) == 32
+
+
+@needs("node")
+def test_globals_made_over_do_not_hang_a_run_in_javascript(nook):
+    node = Context(nook, "javascript")
+    node.run("const kept = 1")
+    node.run("JSON.stringify = require('fs').writeSync = () => { throw 1 }; Promise = null; 1")
+    assert node.value("kept") == "1"
+    for threw in ("new Proxy({}, {get() { throw 5 }})",
+                  "Object.defineProperty(new Error('m'), 'stack', {get() { throw 1 }})"):
+        assert node.run("throw " + threw)["error"]["name"] == "Thrown"
+    assert node.value("kept") == "1"
+
+
+def test_break_and_continue_outside_of_a_loop_end_only_the_code_in_bash(nook):
+    bash = Context(nook, "bash")
+    bash.run("kept=1")
+    for word in ("break", "continue", "set -x; continue 2", "break 1"):
+        result = bash.run(f"echo a; {word}; echo b", timeout=60)
+        assert (result["stdout"].split()[0], result["error"]) == ("a", None)
+        assert bash.run("{ set +x; } 2>/dev/null; echo $kept", timeout=60)["stdout"] == "1\n"
+
+
+@needs("ruby")
+def test_an_object_without_methods_is_a_value_in_ruby(nook):
+    ruby = Context(nook, "ruby")
+    assert "NoMethodError" in ruby.value("kept = BasicObject.new")
+    assert ruby.value("JSON.define_singleton_method(:generate) { |*| raise 'no' }; 1") == "1"
+
+
+def test_a_bash_context_without_our_functions_ends_and_runs_nothing_twice(nook):
+    bash = Context(nook, "bash")
+    bash.run("echo once >>ran; unset -f __nook_next __nook_read")
+    wait_until(lambda: bash.show()["status"] == "dead", 20, "it has ended")
+    assert bash.run("cat ran", timeout=60)["stdout"] == "once\n"
+
+
+@needs("php")
+def test_a_form_of_a_value_that_fails_is_left_out_in_php(nook):
+    php = Context(nook, "php")
+    shown = php.run("class R { function _repr_html_() { throw new Exception('r'); } } new R")
+    assert shown["error"] is None and list(shown["result"]) == ["text/plain"]
+    assert php.run("echo 1; ?>text")["stdout"] == "1text"
+
+
 def test_one_line_without_end_is_cut_off(python, nook):
     result = python.run(f"import os\nfd = {CHANNEL}\nwhile True: os.write(fd, b'x' * 65536)")
     assert "more in one line" in result["error"]["value"]

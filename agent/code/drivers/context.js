@@ -6,6 +6,10 @@
   const fs = require('fs'), net = require('net'), path = require('path'), util = require('util');
   const vm = require('vm'), inspector = require('inspector'), Module = require('module');
 
+  // The code may put others in their place.
+  const { readSync, writeSync } = fs, { stringify } = JSON, Later = Promise;
+  const exit = process.exit.bind(process);
+
   const TEXT_MAX = 1 << 20, BUNDLE_MAX = 6 << 20, ERROR_MAX = 10000;
   const FD = 3;
   const pid = process.pid;
@@ -16,10 +20,10 @@
 
   // All at once, also where the other side does not read: what is queued in here would die with us.
   function send(event) {
-    let data = Buffer.from(JSON.stringify(event) + '\n');
+    let data = Buffer.from(stringify(event) + '\n');
     while (data.length > 0) {
       try {
-        data = data.subarray(fs.writeSync(FD, data));
+        data = data.subarray(writeSync(FD, data));
       } catch (error) {
         if (error.code === 'EPIPE' || error.code === 'ECONNRESET') return;
         if (error.code !== 'EAGAIN') throw error;
@@ -33,7 +37,7 @@
     const byte = Buffer.alloc(1);
     while (byte[0] !== 10) {
       try {
-        if (fs.readSync(FD, byte) === 0) return;
+        if (readSync(FD, byte) === 0) return;
       } catch (error) {
         if (error.code !== 'EAGAIN') return;
         Atomics.wait(wait, 0, 0, 1);
@@ -93,7 +97,7 @@
     } catch (error) { /* it is what it is as text */ }
     let left = BUNDLE_MAX;
     for (const [mime, data] of Object.entries(out).slice(0, 32)) {
-      const size = data === undefined ? Infinity : Buffer.byteLength(JSON.stringify(data));
+      const size = data === undefined ? Infinity : Buffer.byteLength(stringify(data));
       if (size > left || !/^[!-~]+\/[!-~]+$/.test(mime) || mime.length > 128) continue;
       left -= size;
       told[mime] = data;
@@ -102,6 +106,14 @@
   }
 
   function describe(error) {
+    try {
+      return describeOwn(error);
+    } catch (other) { // what it says of itself cannot be asked
+      return { name: 'Thrown', value: '', traceback: '' };
+    }
+  }
+
+  function describeOwn(error) {
     if (!(error instanceof Error) && !(error && typeof error.stack === 'string'))
       return { name: 'Thrown', value: short(util.inspect(error), 4000), traceback: '' };
     const lines = String(error.stack).split('\n');
@@ -142,7 +154,7 @@
 
   // The call is a script of its own because only such a one can be broken off by a signal.
   function evaluate(code, name) {
-    return new Promise((resolve, reject) => {
+    return new Later((resolve, reject) => {
       slot.ask = () => session.post('Runtime.evaluate', { replMode: true, awaitPromise: true,
         expression: `${prepare(code)}\n//# sourceURL=${name}` }, (failed, got) => {
         if (failed) reject(failed);
@@ -214,8 +226,8 @@
         answer.result = bundle(value);
       }
     } catch (error) {
-      answer.status = error && error.name === 'Interrupted' ? 130 : 1;
       answer.error = describe(error);
+      answer.status = answer.error.name === 'Interrupted' ? 130 : 1;
     }
     running = null;
     send(answer);
@@ -247,7 +259,12 @@
       data = Buffer.from(data.subarray(end + 1 + Number(count)));
       busy = true;
       giveInput();
-      await run(Number(number), code);
+      try {
+        await run(Number(number), code);
+      } catch (error) { // nobody would ever hear of its end
+        fs.writeSync(2, `${util.inspect(error)}\n`);
+        exit(1);
+      }
       busy = false;
       step();
     };
@@ -255,8 +272,8 @@
       data = Buffer.concat([data, more]);
       step();
     });
-    socket.on('end', () => process.exit(0));
-    socket.on('error', () => process.exit(0));
+    socket.on('end', () => exit(0));
+    socket.on('error', () => exit(0));
   }
 
   process.argv.splice(1, process.argv.length);

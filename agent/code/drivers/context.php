@@ -59,7 +59,13 @@ final class NookContext
         foreach (is_object($value) ? self::FORMS : [] as $name => $mime) {
             if (!method_exists($value, $name))
                 continue;
-            $data = $value->$name();
+            try {
+                $data = $value->$name();
+            } catch (Throwable $error) {
+                if ($error instanceof NookInterrupt)
+                    throw $error;
+                continue;
+            }
             if (is_string($data) && strlen($data) <= 2 << 20)
                 $out[$mime] = preg_match('/png|jpeg/', $mime) && preg_match('//u', $data) !== 1
                     ? base64_encode($data) : self::clean($data);
@@ -99,6 +105,14 @@ final class NookContext
             'result' => $result, 'error' => $error]);
     }
 
+    // With its last statement ended; a text outside of the code has none.
+    static function closed(string $code): string
+    {
+        $tokens = token_get_all("<?php $code");
+        $last = end($tokens);
+        return is_array($last) && $last[0] === T_INLINE_HTML ? $code : $code . "\n;";
+    }
+
     // The last statement is an expression where that compiles.
     static function prepare(string $code): array
     {
@@ -130,7 +144,7 @@ final class NookContext
             . 'break|continue|exit|die|include|require|include_once|require_once)\b(?!\s*\()/i';
         $assigns = '/^\s*\$\w+(\[[^\]]*\]|->\w+)*\s*([-+*\/.%&|^?]|\*\*|<<|>>|\?\?)?=(?![=>])/';
         if (trim($end) === '' || preg_match($word, $end) || preg_match($assigns, $end))
-            return [$code . "\n;", null];
+            return [self::closed($code), null];
         $lines = str_repeat("\n", substr_count(substr($code, 0, $cut), "\n"));
         return [substr($code, 0, $cut), "{$lines}return ($end\n);"];
     }
@@ -158,7 +172,7 @@ final class NookContext
         $code = self::read((int)$count);
         [$first, $last] = self::prepare($code);
         if ($last !== null && !(self::compiles($first) && self::compiles($last)))
-            [$first, $last] = [$code . "\n;", null];
+            [$first, $last] = [self::closed($code), null];
         if ($last === null)
             $first = preg_replace('/^\s*(<\?php\b|<\?)/', '', preg_replace('/\?>\s*;?\s*$/', ';', $first));
         $unread = stream_get_meta_data(STDIN)['unread_bytes']; // of what an earlier run brought

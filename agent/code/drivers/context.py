@@ -20,14 +20,19 @@ import io
 import json
 import linecache
 import os
+import re
 import signal
 import threading
 import traceback
 import types
+from json import dumps
+from os import read, write  # the code may put others in their place
 
 HIGH = 64  # descriptors of our own are where code does not look for its own
 TEXT_MAX = 1 << 20  # of one representation as text
 BUNDLE_MAX = 6 << 20  # of all representations of one value
+MIMES_MAX = 32  # of one value
+MIME = re.compile(r"(?=.{3,128}\Z)[!-~]*/[!-~]*")
 ERROR_MAX = 11000  # characters of a traceback
 SOURCES_MAX = 4 << 20  # code that is kept for tracebacks
 AWAIT = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
@@ -88,7 +93,7 @@ class Channel:
         self.sending = False
 
     def more(self):
-        got = os.read(self.fd, 65536)
+        got = read(self.fd, 65536)
         if not got:
             sys.exit(0)
         self.data += got
@@ -112,14 +117,14 @@ class Channel:
         return out
 
     def send(self, event):
-        data = memoryview(json.dumps(event).encode() + b"\n")
+        data = memoryview(dumps(event).encode() + b"\n")
         with self.lock:
             self.sending = True
             try:
                 while data and self.fd >= 0:
-                    data = data[os.write(self.fd, data):]
+                    data = data[write(self.fd, data):]
             except OSError:
-                os.write(2, b"the code closed the channel of its interpreter\n")
+                write(2, b"the code closed the channel of its interpreter\n")
                 os._exit(1)
             finally:
                 self.sending = False
@@ -219,7 +224,9 @@ def bundle(value):
     out = {"text/plain": plain(value)}
     left = BUNDLE_MAX - len(out["text/plain"])
     for mime, data in richer(value):
-        size = len(data) if isinstance(data, str) else len(json.dumps(data))
+        size = len(data) if isinstance(data, str) else len(dumps(data))
+        if len(out) >= MIMES_MAX and mime not in out or not MIME.fullmatch(mime):
+            continue
         if size <= left and mime not in (out if mime != "text/plain" else ()):
             out[mime] = data
             left -= size
@@ -358,14 +365,18 @@ class Cells:
             at = at.tb_next
         try:
             value = short(str(error))
-        except Exception:
+        except BaseException:
             value = "<str() of it failed>"
         try:
             lines = self.without_us(traceback.TracebackException(type(error), error, at)).format()
-        except Exception:
-            lines = [type(error).__name__]
-        return {"name": clean(type(error).__name__)[:200], "value": value[:4000],
-                "traceback": middle(clean("".join(lines)))}
+        except BaseException:
+            lines = []
+        try:
+            name = clean(type(error).__name__)[:200]
+        except BaseException:
+            name = "Exception"
+        return {"name": name, "value": value[:4000],
+                "traceback": middle(clean("".join(lines) or name))}
 
     def without_us(self, told):
         """Frames of this file are nobody's business."""
@@ -388,9 +399,13 @@ class Cells:
             return 1
         if isinstance(error.code, int):
             return error.code & 255
-        if error.code is not None:
+        if error.code is None:
+            return 0
+        try:
             print(error.code, file=sys.stderr)
-        return 0 if error.code is None else 1
+        except BaseException:
+            pass  # what cannot be written fails all the same
+        return 1
 
     def run(self, number, code):
         name = "<cell %d>" % number

@@ -17,6 +17,7 @@ module NookContext
   NULL = File.open('/dev/null')
   PID = Process.pid
   LOCK = Mutex.new
+  GENERATE = JSON.method(:generate) # the code may put another in its place
   class << self
 
     def clean(text)
@@ -34,7 +35,7 @@ module NookContext
     def send(event)
       return if Process.pid != PID
 
-      text = "#{JSON.generate(event)}\n"
+      text = "#{GENERATE.call(event)}\n"
       @sending = true
       LOCK.synchronize { CHANNEL.write(text) }
       @sending = false
@@ -70,6 +71,8 @@ module NookContext
 
     def bundle(value)
       out = { 'text/plain' => plain(value) }
+      return out unless Object === value
+
       left = BUNDLE_MAX - out['text/plain'].bytesize
       FORMS.each do |name, mime|
         next unless !out.key?(mime) && value.respond_to?(name)
@@ -99,8 +102,10 @@ module NookContext
 
     def evaluate(code, name)
       value = TOPLEVEL_BINDING.eval(code, name, 1)
-      TOPLEVEL_BINDING.local_variable_set(:_, value) unless value.nil?
-      value.nil? ? nil : bundle(value)
+      return nil if nil.equal?(value)
+
+      TOPLEVEL_BINDING.local_variable_set(:_, value)
+      bundle(value)
     end
 
     def status(error)

@@ -37,18 +37,22 @@ __nook_next() {
 __nook_number=0 __nook_status=0 __nook_running=0 __nook_trace= __nook_code=
 trap __nook_interrupt INT
 builtin printf '{"event":"ready"}\n' >&200
-while :; do
-    __nook_next
+# `break` and `continue` of the code, outside of its own loops, are of these two: its end as well.
+while :; do while :; do
+    if [[ $__nook_running != 0 ]]; then
+        { [[ $- != *x* ]] || __nook_trace='set -x; '; set +x; } 2>/dev/null
+        if [[ $__nook_running == 2 ]]; then
+            __nook_status=130
+            trap - DEBUG
+            set +T
+            shopt -u extdebug
+        fi
+        __nook_running=0
+        builtin printf '{"event":"done","run":%d,"status":%d}\n' "$__nook_number" "$__nook_status" >&200
+    fi
+    __nook_next || exit 1
     trap __nook_interrupt INT
-    __nook_running=1
+    __nook_status=0 __nook_running=1
     source /dev/fd/202 202<<<"exec 202<&-; $__nook_trace$__nook_code" 200<&- 201<&-
     { __nook_status=$?; [[ $- == *x* ]] && __nook_trace='set -x; ' || __nook_trace=; set +x; } 2>/dev/null
-    if [[ $__nook_running == 2 ]]; then
-        __nook_status=130
-        trap - DEBUG
-        set +T
-        shopt -u extdebug
-    fi
-    __nook_running=0
-    builtin printf '{"event":"done","run":%d,"status":%d}\n' "$__nook_number" "$__nook_status" >&200
-done
+done; done
