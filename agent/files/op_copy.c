@@ -120,7 +120,8 @@ static bool is_own_copy(struct nk_op *op, const struct stat *st)
     return fstat(op->dest_top, &top) == 0 && top.st_ino == st->st_ino && top.st_dev == st->st_dev;
 }
 
-/* 0, -errno, or -EAGAIN: a file was begun that is copied in the slices to come. */
+/* 0, -errno, -EAGAIN: a file was begun that is copied in the slices to come, or -EDEADLK: the copy
+ * lies in what is copied. */
 static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
 {
     /* The way to a folder is walked anew when another was left: what has no path is too deep. */
@@ -133,7 +134,7 @@ static int copy_entry(struct nk_op *op, const struct nk_walk_entry *e)
     if (e->leaving)
         return nk_op_bytes_folder(op->dest_dir, e->name, e->dir, e->name, op->moves);
     if (S_ISDIR(e->st.st_mode) && is_own_copy(op, &e->st))
-        return -ELOOP;
+        return -EDEADLK;
     if (S_ISDIR(e->st.st_mode))
         return mkdirat(op->dest_dir, e->name, 0700) < 0 ? -errno : 0;
     if (S_ISLNK(e->st.st_mode))
@@ -171,6 +172,9 @@ static int go_tree(struct nk_op *op)
             return settle_tree(op);
         if (rc > 0)
             rc = copy_entry(op, &e);
+        if (rc == -EDEADLK)
+            return nk_fail(&op->task.err, NK_BAD_REQUEST,
+                           "%s: lies in the folder that is to be copied", op->dest.path);
         if (rc < 0 && rc != -EAGAIN)
             return fail_at(op, e.path, -rc);
     }

@@ -295,6 +295,17 @@ def test_a_very_deep_tree_is_removed(nook):
     assert names(nook) == []
 
 
+@pytest.mark.parametrize("to", ["d/new", "d/e", "d/e/x/y", "link/new"])
+@pytest.mark.parametrize("verb", ["copy", "move"])
+def test_a_folder_does_not_go_into_itself(nook, verb, to):
+    put(nook, "d/e/f", b"x")
+    os.symlink("d", nook.workspace / "link")
+    before = names(nook, "recursive=true")
+    error = act(nook, verb, 400, path="d", to=to, overwrite=True)["error"]
+    assert (error["code"], to in error["message"]) == ("bad_request", True), error
+    assert names(nook, "recursive=true") == before
+
+
 def test_a_tree_deeper_than_paths_is_not_copied_and_leaves_nothing(nook):
     result = nook.exec("python3 -c \"import os\nfor i in range(2200):\n os.mkdir('d')\n"
                        " os.chdir('d')\"", timeout=60)
