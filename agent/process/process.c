@@ -300,6 +300,10 @@ int nk_process_signal_foreground(struct nk_process *p, int signo)
         return 0;
     }
     group = nk_terminal_foreground(p->live);
+    if (group <= 0 && nk_terminal_is_blind(p->live)) {
+        nk_process_signal(p, signo, true);
+        return 0;
+    }
     if (group <= 0)
         group = p->pid;
     if (signo == SIGKILL && group == p->pid)

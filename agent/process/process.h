@@ -120,8 +120,9 @@ void nk_process_signal(struct nk_process *p, int signo, bool tree);
 /* A command on a terminal. A size is 1 to 65535 columns and rows; watchers hear of it from the loop.
  * NK_CONFLICT: it has no terminal, or not any more. */
 int nk_process_resize(struct nk_process *p, unsigned cols, unsigned rows, struct nk_err *err);
-/* To the foreground group of its terminal; without one, to the group that the command leads. TERM
- * and HUP with a CONT. 0, or -ESRCH where it does not run. */
+/* To the foreground group of its terminal; without one, to the group that the command leads; where the
+ * kernel does not tell who is in front, to the tree. TERM and HUP with a CONT. 0, or -ESRCH where it
+ * does not run. */
 int nk_process_signal_foreground(struct nk_process *p, int signo);
 
 int nk_process_exit_code(const struct nk_process *p); /* 128+N by signal; 137 on timeout */

@@ -105,7 +105,7 @@ static void tell_programs(struct nk_live *l)
 {
     pid_t front = nk_terminal_foreground(l);
 
-    if (kernel_has(l, NK_MECH_TERMINAL_SIGNALS))
+    if (!nk_terminal_is_blind(l))
         return;
     if (front > 0)
         (void)kill(-front, SIGWINCH);
@@ -129,6 +129,11 @@ pid_t nk_terminal_foreground(const struct nk_live *l)
     if (!l->terminal || l->out[0].fd < 0 || l->process->pid <= 0)
         return 0;
     return nk_pty_foreground(l->out[0].fd, l->process->pid);
+}
+
+bool nk_terminal_is_blind(const struct nk_live *l)
+{
+    return l->terminal && !kernel_has(l, NK_MECH_TERMINAL_SIGNALS);
 }
 
 static void on_hang_up(uv_timer_t *timer)
@@ -160,7 +165,7 @@ void nk_terminal_reaped(struct nk_live *l)
         return;
     (void)uv_timer_stop(&l->terminal->hang_up);
     nk_close_fd(&l->terminal->slave);
-    if (front <= 0 && !kernel_has(l, NK_MECH_TERMINAL_SIGNALS))
+    if (front <= 0 && nk_terminal_is_blind(l))
         front = left_behind(l->process->pid);
     if (front <= 0)
         return;

@@ -29,7 +29,8 @@ void nk_terminal_close(struct nk_live *l); /* also where it was only made, or no
 
 int nk_terminal_resize(struct nk_live *l, unsigned cols, unsigned rows); /* 0 or -errno */
 pid_t nk_terminal_foreground(const struct nk_live *l);                   /* 0: none */
-void nk_terminal_input_ended(struct nk_live *l); /* the EOF character is out */
+bool nk_terminal_is_blind(const struct nk_live *l); /* its kernel does not tell who is in front */
+void nk_terminal_input_ended(struct nk_live *l);    /* the EOF character is out */
 void nk_terminal_reaped(
     struct nk_live *l); /* the session's leader: who is left in front learns it */
 

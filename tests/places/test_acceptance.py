@@ -179,8 +179,6 @@ def test_a_terminal_is_one(place):
 
 def test_an_interrupt_reaches_a_program_in_a_terminal(place):
     shell_only(place)
-    if not place.get("/v1/capabilities").json()["isolation"]["terminal_signals"]["available"]:
-        pytest.skip(f"{place.name}: this kernel does not tell which group is in the foreground")
     with ws_client.session(place, ["/bin/sh"], tty=True) as terminal:
         terminal.open()
         terminal.say("stdin", text="sleep 3456\n")
