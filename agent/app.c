@@ -411,6 +411,7 @@ int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, 
     tune_memory();
     a->cfg = cfg;
     a->signal_fd = -1;
+    nk_list_init(&a->passes);
     nk_app_signals_block(cfg);
     if (getpid() == 1)
         nk_mounts_make();

@@ -19,6 +19,7 @@
 #include "process/process.h"
 #include "process/program.h"
 #include "tenant/quota.h"
+#include "tenant/tenant.h"
 
 struct probe_job {
     struct nk_job job;
@@ -69,7 +70,8 @@ struct nk_app {
     unsigned parts_over;
     struct nk_job sweep;
     struct nk_leftovers unfinished;
-    int signal_fd; /* owned */
+    struct nk_list passes; /* over identities' workspaces, while they run */
+    int signal_fd;         /* owned */
     uv_poll_t signal_poll;
     bool signals_open, sweeping;
     bool hunting; /* the last sweep ends what identities run */
@@ -104,8 +106,10 @@ int nk_app_tenants_check(const struct nk_app *a, struct nk_err *err);
 int nk_app_tenants_open(struct nk_app *a, struct nk_err *err);
 void nk_app_tenants_close(struct nk_app *a);
 
-/* app_leftovers.c: what a daemon that was killed has left in the roots. */
+/* app_leftovers.c: what a daemon that was killed has left in the roots, and in the workspace of an
+ * identity that is named for the first time. */
 void nk_app_leftovers_start(struct nk_app *a);
+void nk_app_leftovers_of(struct nk_tenant *tenant, void *app);
 void nk_app_leftovers_stop(struct nk_app *a);
 
 /* app_code.c: the languages. */

@@ -80,7 +80,9 @@ int nk_app_tenants_open(struct nk_app *a, struct nk_err *err)
                                                        .uid_first = (uid_t)cfg->uid_first,
                                                        .uid_last = (uid_t)cfg->uid_last,
                                                        .mark_first = (gid_t)cfg->mark_first,
-                                                       .mark_last = (gid_t)cfg->mark_last},
+                                                       .mark_last = (gid_t)cfg->mark_last,
+                                                       .on_open = nk_app_leftovers_of,
+                                                       .ctx = a},
                            &a->tenants, err);
 }
 

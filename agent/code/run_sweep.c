@@ -66,6 +66,8 @@ static void on_over(struct nk_task *t)
     if (s->dir)
         (void)closedir(s->dir);
     s->dir = NULL;
+    if (s->over)
+        s->over(s);
 }
 
 void nk_run_sweep_start(struct nk_run_sweep *s, struct nk_jobs *jobs, const char *const *tops,

@@ -17,7 +17,8 @@
 
 struct nk_run_sweep {
     struct nk_task task;
-    const char *const *tops; /* borrowed: outlives it; those that are left */
+    void (*over)(struct nk_run_sweep *s); /* set after the start, or NULL; may free the owner */
+    const char *const *tops;              /* borrowed: outlives it; those that are left */
     struct nk_creds creds;
     struct timespec since;
     DIR *dir; /* owned: of the first of `tops` */

@@ -208,6 +208,8 @@ static void open_done(struct nk_job *job, bool canceled)
         one->open = true;
         nk_registry_add_owner(one->all->cfg.registry, &one->owner);
         set_quota(one);
+        if (one->all->cfg.on_open)
+            one->all->cfg.on_open(one, one->all->cfg.ctx);
         tell(one, NULL);
         return;
     }

@@ -32,6 +32,9 @@ struct nk_tenants_config {
     uid_t uid_first, uid_last;
     gid_t mark_first, mark_last;
     uint64_t quota_bytes, quota_files; /* of each; 0: no bound */
+    /* One was opened, and nobody was told of it yet. NULL: that matters to nobody. */
+    void (*on_open)(struct nk_tenant *tenant, void *ctx);
+    void *ctx;
 };
 
 /* Blocking. Fails where the folder or the map cannot be used. Without root nothing is opened; then no

@@ -79,6 +79,35 @@ def test_an_end_reaches_all_that_identities_run(start_nook):
     assert running_as(nook.uids) == []
 
 
+def test_what_was_left_unfinished_in_a_workspace_is_gone_once_its_identity_is_named(start_nook):
+    """Of an upload and of code, by a daemon that was killed; only the user's own, and no link away."""
+    nook = start_nook(identities=True)
+    uids = {who: nook.tenant(who).exec("id -u")["stdout"].strip() for who in ("alice", "bob")}
+    home, others = (nook.state / "w" / uids[who] for who in ("alice", "bob"))
+    file, run = ".nook-" + "a" * 24 + ".part", ".nook-run-" + "a" * 24
+    for who in uids:
+        made = nook.tenant(who).exec(
+            f"mkdir -p files/d tmp/{run}/in files/{file} && echo half > files/d/{file} && "
+            f"echo half > tmp/{run}/in/f && echo half > files/{file}/f && "
+            f"echo kept > files/.nook-notes.part && mkdir tmp/.nook-run-mine && "
+            f"ln -s {others}/files files/away && ln -s {others}/tmp/{run} tmp/{run[:-1]}b")
+        assert made["exit_code"] == 0, made
+    of_root = home / "files" / file.replace("a" * 24, "c" * 24)
+    of_root.write_text("kept")
+
+    def names(top):
+        return {p.name for p in top.rglob("*")}
+
+    before = names(others)
+    crash(nook)
+    start_again(nook)
+    nook.tenant("alice").exec("true")
+    kept = {"files", "out", "tmp", "d", ".nook-notes.part", ".nook-run-mine", "away",
+            f"{run[:-1]}b", of_root.name}
+    wait_until(lambda: names(home) == kept, 20, "the leftovers are gone")
+    assert names(others) == before
+
+
 def test_many_crashes_leave_the_map_whole_and_nothing_running(start_nook):
     """In the middle of cycles that start, write and make new identities."""
     nook = start_nook(identities=True)
