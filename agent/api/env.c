@@ -114,6 +114,19 @@ int nk_env_build(const char *const *base, const struct nk_json *env, struct nk_a
     return 0;
 }
 
+const char *const *nk_env_copy(const char *const *base, struct nk_arena *arena)
+{
+    size_t count = count_strings(base);
+    const char **list = nk_arena_alloc(arena, (count + 1) * sizeof *list);
+
+    for (size_t i = 0; list && i < count; i++) {
+        list[i] = nk_arena_str(arena, base[i]);
+        if (!list[i])
+            return NULL;
+    }
+    return list;
+}
+
 /* The very string of the base list: not replaced by the request. */
 static bool is_base(const char *const *base, const char *entry)
 {

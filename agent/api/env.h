@@ -20,6 +20,9 @@ struct nk_user;
 int nk_env_build(const char *const *base, const struct nk_json *env, struct nk_arena *arena,
                  const char *const **out, struct nk_err *err);
 
+/* The base environment as it is now: PATCH may replace it while a start waits. NULL: no memory. */
+const char *const *nk_env_copy(const char *const *base, struct nk_arena *arena);
+
 /* The environment as another user: HOME, USER, LOGNAME and SHELL are theirs, unless the request
  * itself set them. NULL: no memory. */
 const char *const *nk_env_as(const char *const *envp, const char *const *base,

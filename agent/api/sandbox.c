@@ -34,7 +34,6 @@ void nk_sandbox_fini(struct nk_sandbox *s)
     free(s->env);
     free(s->network);
     nk_arena_fini(&s->env_memory);
-    nk_arena_fini(&s->env_memory_past);
     *s = (struct nk_sandbox){0};
 }
 
@@ -161,6 +160,8 @@ int nk_api_sandbox_token(struct nk_req *req, struct nk_err *err)
 struct pause_call {
     struct nk_pause pause;
     struct nk_req *req; /* borrowed: NULL once it is over */
+    bool to;            /* pause, or resume */
+    bool told;
 };
 
 static void on_paused(struct nk_pause *pause, int rc)
@@ -169,6 +170,7 @@ static void on_paused(struct nk_pause *pause, int rc)
     struct nk_api *api = nk_req_app(call->req);
     struct nk_err err;
 
+    call->told = true;
     nk_lifetime_set_paused(api->lifetime, nk_registry_is_paused(api->processes));
     if (rc == 0) {
         nk_sandbox_reply(call->req, 200);
@@ -185,6 +187,8 @@ static void on_pause_close(struct nk_req *req, void *ctx, bool gone)
 
     (void)gone;
     nk_registry_unpause_wait(api->processes, &call->pause);
+    if (!call->told && api->lifetime)
+        nk_lifetime_set_paused(api->lifetime, call->to);
     free(call);
 }
 
@@ -195,7 +199,7 @@ static int pause_or_resume(struct nk_req *req, bool pause, struct nk_err *err)
 
     if (nk_json_only(nk_req_json(req), NULL, 0, err) < 0)
         return -1;
-    if (nk_registry_is_paused(api->processes) == pause) {
+    if (nk_registry_is_paused(api->processes) == pause && !nk_registry_is_pausing(api->processes)) {
         nk_sandbox_reply(req, 200);
         return 0;
     }
@@ -203,6 +207,7 @@ static int pause_or_resume(struct nk_req *req, bool pause, struct nk_err *err)
     if (!call)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     call->req = req;
+    call->to = pause;
     call->pause.done = on_paused;
     if (nk_registry_pause(api->processes, pause, &call->pause, err) < 0) {
         free(call);

@@ -19,13 +19,12 @@ struct nk_req;
 #define NK_SANDBOX_TEXT_MAX (64u * 1024u) /* metadata or env, as JSON */
 
 struct nk_sandbox {
-    char *runtime;                   /* owned; NULL: the first found */
-    char *metadata;                  /* owned: a JSON object; NULL: {} */
-    char *env;                       /* owned: a JSON object, as it was asked; NULL: {} */
-    char *network;                   /* owned: a JSON value; NULL: "all" */
-    struct nk_arena env_memory;      /* holds the list that commands get */
-    struct nk_arena env_memory_past; /* the one before: a start may still read from it */
-    const char *const *env_option;   /* borrowed: the list of the options, under `env` */
+    char *runtime;                 /* owned; NULL: the first found */
+    char *metadata;                /* owned: a JSON object; NULL: {} */
+    char *env;                     /* owned: a JSON object, as it was asked; NULL: {} */
+    char *network;                 /* owned: a JSON value; NULL: "all" */
+    struct nk_arena env_memory;    /* holds the list that commands get */
+    const char *const *env_option; /* borrowed: the list of the options, under `env` */
     struct nk_limits limits_option;
     uint64_t memory;      /* of all commands together, held by their control group; 0: none */
     bool network_outside; /* the deployer enforces it */

@@ -207,8 +207,7 @@ void nk_sandbox_patch_apply(struct nk_api *api, struct nk_sandbox_patch *p)
     replace(&s->metadata, &p->metadata);
     replace(&s->network, &p->network);
     if (p->env.given) {
-        nk_arena_fini(&s->env_memory_past);
-        s->env_memory_past = s->env_memory;
+        nk_arena_fini(&s->env_memory);
         s->env_memory = p->env_memory;
         p->env_memory = (struct nk_arena){0};
         api->set.env = p->env_list;

@@ -203,7 +203,7 @@ static void look_up(struct nk_job *job)
 static int run_as(struct nk_starter *l, struct nk_err *err)
 {
     const char *const *envp =
-        nk_env_as(l->ask.cmd.envp, l->api->set.env, &l->user, nk_req_arena(l->req));
+        nk_env_as(l->ask.cmd.envp, l->base_env, &l->user, nk_req_arena(l->req));
 
     if (!envp)
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
@@ -320,6 +320,7 @@ static int start_first(struct nk_starter *l, const struct nk_json *object, struc
     if (nk_whose_settings(l->req, &set, err) < 0 ||
         nk_exec_request_read(object, l->kind, &set, nk_req_arena(l->req), &l->ask, err) < 0)
         return -1;
+    l->base_env = set.env;
     if (l->feeds && (l->ask.cmd.stdin_given || l->ask.cmd.stdin_open)) {
         nk_exec_request_fini(&l->ask);
         return nk_fail(err, NK_BAD_REQUEST, "stdin is given twice");

@@ -41,8 +41,9 @@ struct nk_starter {
     struct nk_api *api; /* borrowed: outlives every request */
     struct nk_req *req; /* borrowed: until nk_starter_drop */
     struct nk_exec_request ask;
-    struct nk_user user; /* where another one was asked for */
-    const char *spec;    /* borrowed: the config's */
+    struct nk_user user;         /* where another one was asked for */
+    const char *spec;            /* borrowed: the config's */
+    const char *const *base_env; /* borrowed: in the request's arena */
     struct nk_err err;
     struct nk_owner *owner;  /* borrowed: outlives its records */
     struct nk_run *run;      /* owned while it is prepared */

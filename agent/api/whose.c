@@ -41,14 +41,17 @@ int nk_whose_settings(struct nk_req *req, struct nk_api_settings *out, struct nk
     const struct nk_api *api = nk_req_app(req);
     const struct nk_tenant *t = nk_tenant_of(nk_req_identity(req));
 
+    const char *const *env = api->set.env;
+
     *out = api->set;
     bound_file(&out->limits, nk_whose_of(req).quota->cfg.max_bytes);
-    if (!t)
-        return 0;
-    out->working_dir = t->workspace;
-    out->limits.no_queues = true; /* they outlive their user, and nobody could list them */
-    out->allow_users = NULL;
-    out->env = nk_env_home(api->set.env, &t->user, t->tmp, nk_req_arena(req));
+    if (t) {
+        out->working_dir = t->workspace;
+        out->limits.no_queues = true; /* they outlive their user, and nobody could list them */
+        out->allow_users = NULL;
+        env = nk_env_home(env, &t->user, t->tmp, nk_req_arena(req));
+    }
+    out->env = env ? nk_env_copy(env, nk_req_arena(req)) : NULL;
     return out->env ? 0 : nk_fail(err, NK_OVERLOADED, "no memory for this request");
 }
 

@@ -26,6 +26,7 @@ struct nk_survey {
     size_t asked; /* versions that are still to be told */
     size_t count;
     struct entry entries[NK_SURVEY_TOOLS]; /* that were found */
+    char search[];                         /* the configured one may be replaced */
 };
 
 static const struct entry *entry_of(const struct nk_survey *s, const char *name)
@@ -108,11 +109,14 @@ static void on_looked(struct nk_job *job, bool canceled)
 struct nk_survey *nk_survey_start(const struct nk_survey_config *cfg,
                                   void (*done)(struct nk_survey *s, void *ctx), void *ctx)
 {
-    struct nk_survey *s = calloc(1, sizeof *s);
+    size_t len = strlen(cfg->search);
+    struct nk_survey *s = calloc(1, sizeof *s + len + 1);
 
     if (!s)
         return NULL;
     s->cfg = *cfg;
+    memcpy(s->search, cfg->search, len);
+    s->cfg.search = s->search;
     s->done = done;
     s->ctx = ctx;
     s->looking = true;

@@ -171,12 +171,16 @@ static void keep(struct nk_lifetime *l)
 /* An option that was changed since is a newer word than what was kept. */
 static void go_on(struct nk_lifetime *l, const struct nk_lasting *before)
 {
+    uint64_t most = l->cfg.max_ttl_ms ? nk_clock_boot_ms() + l->cfg.max_ttl_ms : 0;
+
     l->created_ms = before->created_ms;
     if (before->ttl_option_ms == l->cfg.ttl_ms)
         l->expires_ms = before->expires_ms;
     if (before->idle_option_ms == l->cfg.idle_ms)
         l->cfg.idle_ms = before->idle_ms;
     l->active_ms = before->active_ms;
+    if (most && (l->expires_ms == 0 || l->expires_ms > most))
+        l->expires_ms = most;
     arm(l);
 }
 

@@ -151,6 +151,11 @@ bool nk_registry_is_paused(const struct nk_registry *r)
     return r->paused;
 }
 
+bool nk_registry_is_pausing(const struct nk_registry *r)
+{
+    return r->pause_busy;
+}
+
 void nk_registry_unpause_wait(struct nk_registry *r, struct nk_pause *p)
 {
     if (r->pause_asked == p)

@@ -1,5 +1,6 @@
 """The sandbox itself: what it is, how long it lives, pause and resume, its token, its end."""
 
+import socket
 import threading
 from datetime import datetime
 
@@ -161,6 +162,16 @@ def test_a_new_daemon_goes_on_with_the_time_that_is_left(start_nook):
     assert get(nook)["created_at"] > before["created_at"]
 
 
+def test_a_new_daemon_lives_no_longer_than_it_may(start_nook):
+    nook = start_nook("--id", "sb", "--max-ttl", 3000)
+    before = get(nook)
+    assert nook.terminate() == 0
+    nook.argv[nook.argv.index("3000")] = "100"
+    nook.start()
+    left = seconds_of(get(nook)["expires_at"]) - seconds_of(before["expires_at"])
+    assert left < -2000
+
+
 def test_a_time_that_is_over_is_over_for_the_next_daemon_too(start_nook):
     nook = start_nook("--ttl", 1, "--grace", 0.1)
     assert nook.wait() == 0
@@ -276,3 +287,12 @@ def test_a_paused_sandbox_does_not_idle(start_nook):
     threading.Event().wait(1.6)  # longer than the idle time: nothing may happen
     assert nook.get("/v1/sandbox").json()["status"] == "paused"
     assert nook.post("/v1/sandbox/resume").status == 200
+
+
+def test_a_resume_whose_client_has_left_lets_the_sandbox_idle_again(start_nook):
+    nook = start_nook("--idle-timeout", 1, "--grace", 0.1)
+    assert nook.post("/v1/sandbox/pause").status == 200
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(nook.socket))
+        s.sendall(b"POST /v1/sandbox/resume HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+    assert nook.wait(30) == 0

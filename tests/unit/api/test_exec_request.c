@@ -266,6 +266,22 @@ static void env_has_a_longest_value_and_a_largest_sum(void **state)
     free(text);
 }
 
+static void a_copy_of_the_environment_outlives_what_it_was_made_of(void **state)
+{
+    char home[] = "HOME=/a";
+    const char *const from[] = {home, NULL};
+    struct nk_arena arena = {0};
+    const char *const *copy = nk_env_copy(from, &arena);
+
+    (void)state;
+    assert_non_null(copy);
+    home[5] = 'x';
+    assert_string_equal(copy[0], "HOME=/a");
+    assert_null(copy[1]);
+    assert_null(nk_env_copy(NULL, &arena)[0]);
+    nk_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +294,7 @@ int main(void)
         cmocka_unit_test(env_is_laid_over_the_base),
         cmocka_unit_test(another_user_has_a_home_of_its_own),
         cmocka_unit_test(env_has_a_longest_value_and_a_largest_sum),
+        cmocka_unit_test(a_copy_of_the_environment_outlives_what_it_was_made_of),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
