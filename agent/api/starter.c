@@ -218,6 +218,7 @@ static void on_looked_up(struct nk_job *job, bool canceled)
 
     l->looking = false;
     if (!l->req) {
+        nk_exec_request_fini(&l->ask);
         l->done(l, NULL);
         return;
     }

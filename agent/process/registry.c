@@ -302,15 +302,39 @@ void nk_registry_failed(struct nk_process *p)
     nk_ending_step(r);
 }
 
+static void kill_tree(struct nk_process *p)
+{
+    if (p->tree_jobs == 0)
+        (void)nk_tree_job_start(p, SIGKILL);
+}
+
+/* Hosted ones end with what they run in, which is a running one itself. */
 void nk_registry_kill_owner(struct nk_registry *r, const struct nk_owner *owner)
 {
-    (void)r;
-    for (struct nk_list *n = owner->running.next; n != &owner->running; n = n->next) {
+    struct nk_list *n;
+
+    for (n = owner->running.next; n != &owner->running; n = n->next) {
         struct nk_process *p = nk_list_entry(n, struct nk_process, link);
 
-        if (p->state == NK_PROC_RUNNING)
-            (void)nk_tree_job_start(p, SIGKILL);
+        if (p->state == NK_PROC_RUNNING && !p->hosted)
+            kill_tree(p);
     }
+    for (n = r->suspects.next; n != &r->suspects; n = n->next) {
+        struct nk_process *p = nk_list_entry(n, struct nk_process, suspect);
+
+        if (p->owner == owner)
+            kill_tree(p);
+    }
+}
+
+bool nk_registry_may_live(const struct nk_registry *r, const struct nk_owner *owner)
+{
+    if (!nk_list_empty(&owner->running))
+        return true;
+    for (const struct nk_list *n = r->suspects.next; n != &r->suspects; n = n->next)
+        if (nk_list_entry(n, const struct nk_process, suspect)->owner == owner)
+            return true;
+    return false;
 }
 
 size_t nk_registry_memory(const struct nk_process *p)

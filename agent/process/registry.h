@@ -87,8 +87,11 @@ size_t nk_registry_size(struct nk_registry *r, struct nk_owner *owner); /* recor
 /* Kills what runs and forgets the record; watchers still see the end. */
 void nk_registry_forget(struct nk_registry *r, struct nk_process *p);
 
-/* KILL to the trees of all that runs on this account: they end as by somebody else's signal. */
+/* KILL to the trees of all that runs on this account: they end as by somebody else's signal. Also to
+ * what is left of ended ones. */
 void nk_registry_kill_owner(struct nk_registry *r, const struct nk_owner *owner);
+/* Whether there may be any such. */
+bool nk_registry_may_live(const struct nk_registry *r, const struct nk_owner *owner);
 
 /* Calls back (later, once) when it is known of every ended command whether something of it still
  * lives: `tree` of the records is then right. */

@@ -46,7 +46,7 @@ static void on_tick(uv_timer_t *timer)
 
         next = n->next;
         look(w, q);
-        if (nk_list_empty(&q->cfg.owner->running)) {
+        if (!nk_registry_may_live(w->registry, q->cfg.owner)) {
             nk_list_remove(&q->watched);
             continue;
         }

@@ -165,6 +165,18 @@ def test_a_command_that_fills_the_disk_is_ended(box):
     assert a.exec("echo ok")["stdout"] == "ok\n"
 
 
+def test_what_a_command_left_in_the_background_fills_no_disk_either(box):
+    a = box.tenant("alice")
+    done = a.exec("setsid sh -c 'for i in $(seq 300); do head -c 500000 /dev/zero > files/$i; "
+                  "sleep 0.1; done; : > out/filled; sleep 1000' > /dev/null 2>&1 & echo on")
+    assert (done["stdout"], done["exit_code"]) == ("on\n", 0)
+    wait_until(lambda: not a.get(f"/v1/processes/{done['id']}").json()["tree"], 60, "it is ended")
+    assert names(a, "out") == []
+    assert is_over(a.post("/v1/exec", {"command": "true"}))
+    assert a.request("DELETE", "/v1/workspace").status == 204
+    assert a.exec("echo ok")["stdout"] == "ok\n"
+
+
 def test_tricks_do_not_hide_what_is_kept(box):
     a = box.tenant("alice")
     # Without a way in.
