@@ -1,13 +1,17 @@
 """The sandbox itself: what it is, how long it lives, pause and resume, its token, its end."""
 
+import json
+import re
 import socket
+import subprocess
 import threading
+import time
 from datetime import datetime
 
 import pytest
 
 from groups import is_frozen
-from nook import status_field
+from nook import BINARY, status_field
 from test_processes import listed, pids_in, show, start
 from wire import output_of, wait_until
 
@@ -213,6 +217,35 @@ def test_it_ends_when_idle_and_not_while_something_runs(start_nook):
     finally:
         stop.set()
         poker.join(10)
+
+
+def routes():
+    told = subprocess.run([BINARY, "--print-routes"], capture_output=True, check=True).stdout
+    return [r for r in json.loads(told)
+            if r["operation"] not in ("sandboxDelete", "sandboxPause", "sandboxResume")]
+
+
+def test_what_counts_as_activity_is_said_of_every_route_and_holds(start_nook):
+    nook = start_nook("--idle-timeout", 1000)
+
+    def idle_at():
+        """The latest of a few: it is told of two clocks, and who reads them may be held up between."""
+        wait_until(lambda: get(nook)["idle_at"], 10)
+        return max(seconds_of(get(nook)["idle_at"]) for _ in range(3))
+
+    for route in routes():
+        before = idle_at()
+        asked = time.monotonic()
+        wait_until(lambda since=asked: time.monotonic() - since > 0.04)
+        path = re.sub(r"\{[^}]*\}", "x", route["path"])
+        with nook.connect() as conn:
+            conn.send_request(route["method"].replace("ANY", "GET"), path)
+            answer = conn.read_head()
+        assert answer.status not in (401, 404, 405) or "{" in route["path"], route["operation"]
+        if route["touches"]:
+            wait_until(lambda since=before: idle_at() - since > 0.02, 10, route["operation"])
+        else:
+            assert abs(idle_at() - before) < 0.02, route["operation"]
 
 
 # pause
