@@ -92,12 +92,13 @@ static void digest_of(const struct claim *claim, uint8_t out[32])
 
 static int check_possible(const struct nk_api *api, struct nk_err *err)
 {
-    const struct nk_mech_state *state = &api->kernel->mech[NK_MECH_IDENTITIES];
+    const struct nk_mech_state *state;
 
     if (!api->tenants)
         return nk_fail(err, NK_NOT_SUPPORTED, "identities are off here (--identities)");
     if (!api->kernel->complete)
         return nk_fail(err, NK_STARTING, "the self-test of the sandbox is not over");
+    state = &api->kernel->mech[NK_MECH_IDENTITIES];
     if (!state->available)
         return nk_fail(err, NK_NOT_SUPPORTED, "identities cannot be isolated here: %.95s",
                        state->reason);
