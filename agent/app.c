@@ -48,7 +48,7 @@ static void notify_ready(void)
     memcpy(addr.sun_path, path, len);
     if (addr.sun_path[0] == '@')
         addr.sun_path[0] = '\0';
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0)
         (void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&addr,
                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));

@@ -126,15 +126,15 @@ static int move_self(struct nk_cgroups *g, int base)
     leaf = make_folder(base, name);
     if (leaf < 0)
         return leaf;
+    g->lock = nk_take_fd(&leaf); /* also where not all can be moved: we may be in it then */
     for (char *at = text, *end; *at; at = end) {
         end = at + strcspn(at, "\n");
         end += *end == '\n';
         (void)snprintf(self, sizeof self, "%.*s", (int)(end - at), at);
-        rc = nk_cgroup_files_write(leaf, "cgroup.procs", self);
-        if (rc < 0)
+        rc = nk_cgroup_files_write(g->lock, "cgroup.procs", self);
+        if (rc < 0 && rc != -ESRCH) /* who has ended since needs no place */
             return rc;
     }
-    g->lock = nk_take_fd(&leaf);
     return 0;
 }
 
