@@ -153,7 +153,7 @@ bool nk_registry_is_paused(const struct nk_registry *r)
 
 bool nk_registry_is_pausing(const struct nk_registry *r)
 {
-    return r->pause_busy;
+    return r->pause_busy || (r->paused && r->pause_rc < 0);
 }
 
 void nk_registry_unpause_wait(struct nk_registry *r, struct nk_pause *p)

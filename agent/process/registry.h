@@ -115,7 +115,8 @@ struct nk_pause {
 };
 int nk_registry_pause(struct nk_registry *r, bool pause, struct nk_pause *p, struct nk_err *err);
 bool nk_registry_is_paused(const struct nk_registry *r);
-bool nk_registry_is_pausing(const struct nk_registry *r); /* or resuming: it is under way */
+/* Either is under way, or not all could be stopped: then it can be asked for again. */
+bool nk_registry_is_pausing(const struct nk_registry *r);
 void nk_registry_unpause_wait(struct nk_registry *r, struct nk_pause *p); /* `done` is not called */
 
 /* Ends everything, for `why`; `done` once nothing runs. New starts are refused: shutting_down. */
