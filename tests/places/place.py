@@ -32,7 +32,7 @@ APPLETS = ("sh cat ls id ps kill sleep head tail tr true false env seq wc dd stt
 CAPABILITIES = ["CAP_" + name for name in (
     "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW SETFCAP "
     "SETGID SETPCAP SETUID SYS_CHROOT").split()]
-SERVE = ["/sbin/nookd", "serve"]
+SERVE = ["/sbin/nookd", "serve", "--identities"]
 MANIFEST = yaml.safe_load((ROOT / "container/kubernetes/pod-gvisor.yaml").read_text())[
     "spec"]["containers"][0]["securityContext"]
 

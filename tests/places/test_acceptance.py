@@ -29,7 +29,8 @@ def test_the_self_test_says_what_this_kernel_has(place):
     for name in lacking:
         assert found[name]["reason"], name
     # What confines commands is there everywhere.
-    assert not lacking & {"uid_drop", "no_new_privs", "seccomp", "kill_tree", "file_identity"}, found
+    assert not lacking & {"uid_drop", "no_new_privs", "seccomp", "kill_tree", "file_identity",
+                          "identities"}, found
     if not place.gvisor:
         assert not lacking & {"close_range", "openat2", "pidfd", "subreaper"}, found
     print(f"{place.name} lacks {sorted(lacking) or 'nothing'}")
@@ -40,6 +41,33 @@ def test_a_command_runs_as_the_sandbox_user(place):
     result = place.exec("id -u; id -g; pwd; echo oops >&2; exit 3")
     assert (result["exit_code"], result["stdout"], result["stderr"]) == \
         (3, "1000\n1000\n/workspace\n", "oops\n")
+
+
+def test_identities_see_nothing_of_each_other(place):
+    """Each has a uid and a workspace of its own, and what is another's is not there."""
+    shell_only(place)
+
+    def ask(name, method, target, body=None):
+        with place.connect() as conn:
+            return conn.request(method, target, json=body,
+                                headers=[("X-Runbox-Identity", name)])
+
+    def run(name, command):
+        answer = ask(name, "POST", "/v1/exec", {"command": command})
+        assert answer.status == 200, answer
+        return answer.json()["stdout"].split()
+
+    uid, home = run("one", "id -u; pwd; echo mine >files/a; chmod 666 files/a")
+    other_uid, other_home = run("other", "id -u; pwd")
+    assert len({"1000", uid, other_uid}) == 3
+    assert run("other", f"cat {home}/files/a 2>/dev/null || echo refused") == ["refused"]
+    assert run("one", "cat files/a") == ["mine"] and home != other_home
+    p = ask("one", "POST", "/v1/processes", {"command": "sleep 1000"}).json()
+    for name, status in (("other", 404), ("one", 200)):
+        assert ask(name, "GET", f"/v1/processes/{p['id']}").status == status
+    assert run("other", f"kill -9 {p['pid']} 2>/dev/null || echo refused") == ["refused"]
+    assert ask("one", "DELETE", f"/v1/processes/{p['id']}").status == 204
+    assert ask("other", "GET", "/v1/files?path=files/a").status == 404
 
 
 def test_a_command_needs_no_shell(place):
