@@ -227,7 +227,8 @@ static void kill_work(struct nk_job *job)
         (void)nk_tree_kill(&t->tree, NK_KILL_MS);
         return;
     }
-    (void)nk_tree_signal(&t->tree, t->signo);
+    if (nk_tree_signal(&t->tree, t->signo) == 0)
+        return;
     if (t->signo == SIGTERM || t->signo == SIGHUP) /* a stopped one must be able to act on it */
         (void)nk_tree_signal(&t->tree, SIGCONT);
 }
