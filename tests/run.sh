@@ -27,7 +27,7 @@ budget() {
     integration) echo 18 ;;
     asan) echo 20 ;;
     tsan) echo 22 ;;
-    fallback) echo 12 ;;
+    fallback) echo 18 ;;
     fuzz) echo 9 ;;
     static) echo 12 ;;
     each) echo 180 ;;
