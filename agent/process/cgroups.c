@@ -49,15 +49,24 @@ static void kill_listed(int group)
     }
 }
 
+/* What is in a folder, read from its start whoever else reads it; NULL where it cannot be. */
+static DIR *list(int folder)
+{
+    nk_auto_fd int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = again < 0 ? NULL : fdopendir(again);
+
+    if (dir)
+        (void)nk_take_fd(&again);
+    return dir;
+}
+
 static void remove_below(int group)
 {
-    nk_auto_fd int again = openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
+    DIR *dir = list(group);
     struct dirent *e;
 
     if (!dir)
         return;
-    (void)nk_take_fd(&again);
     while ((e = readdir(dir)))
         if (e->d_type == DT_DIR && e->d_name[0] != '.')
             (void)unlinkat(group, e->d_name, AT_REMOVEDIR);
@@ -82,13 +91,11 @@ static void sweep_one(int base, const char *name)
 
 static void sweep(int base)
 {
-    nk_auto_fd int again = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
+    DIR *dir = list(base);
     struct dirent *e;
 
     if (!dir)
         return;
-    (void)nk_take_fd(&again);
     while ((e = readdir(dir)))
         if (strncmp(e->d_name, NK_CGROUP_NAME, strlen(NK_CGROUP_NAME)) == 0)
             sweep_one(base, e->d_name);
