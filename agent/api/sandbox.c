@@ -21,6 +21,7 @@ int nk_sandbox_init(struct nk_sandbox *s, const struct nk_api *api, const char *
     s->env_option = api->set.env;
     s->limits_option = api->set.limits;
     s->network_outside = outside;
+    nk_list_init(&s->changes);
     if (!network || strcmp(network, "all") == 0)
         return 0;
     s->network = nk_sandbox_network_json(network);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "process/spawn.h"
 #include "process/usage.h"
 
@@ -26,9 +27,10 @@ struct nk_sandbox {
     struct nk_arena env_memory;    /* holds the list that commands get */
     const char *const *env_option; /* borrowed: the list of the options, under `env` */
     struct nk_limits limits_option;
-    uint64_t memory;      /* of all commands together, held by their control group; 0: none */
-    bool network_outside; /* the deployer enforces it */
-    struct nk_usage last; /* when the usage was asked before */
+    uint64_t memory;        /* of all commands together, held by their control group; 0: none */
+    bool network_outside;   /* the deployer enforces it */
+    struct nk_list changes; /* of limits: the first is under way, the others wait for it */
+    struct nk_usage last;   /* when the usage was asked before */
 };
 
 /* `network`: the option's value, "all", "none" or a comma list. */

@@ -11,6 +11,7 @@
 #include "process/cgroups.h"
 
 struct patch_call {
+    struct nk_list link;
     struct nk_job job;
     struct nk_sandbox_patch *patch;  /* owned */
     const struct nk_cgroups *groups; /* borrowed: outlives the api */
@@ -19,11 +20,12 @@ struct patch_call {
     uint64_t memory, processes;
     uint64_t memory_before;
     int rc;
-    bool over;
+    bool begun, over;
 };
 
 static void free_call(struct patch_call *call)
 {
+    nk_list_remove(&call->link);
     nk_sandbox_patch_free(call->patch);
     free(call);
 }
@@ -54,13 +56,16 @@ static void refuse(struct patch_call *call)
     nk_req_fail(call->req, &err);
 }
 
+static void begin_next(struct nk_api *api);
+
 static void on_done(struct nk_job *job, bool canceled)
 {
     struct patch_call *call = NK_CONTAINER_OF(job, struct patch_call, job);
     struct nk_cgroups *groups = call->api->groups;
 
     call->over = true;
-    if (canceled)
+    nk_list_remove(&call->link);
+    if (canceled || !call->api->lifetime) /* the services are closed already */
         call->rc = -ECANCELED;
     if (call->rc == 0) {
         nk_sandbox_patch_apply(call->api, call->patch);
@@ -68,6 +73,7 @@ static void on_done(struct nk_job *job, bool canceled)
         groups->memory_limited = call->memory != 0;
         groups->pids_limited = call->processes != 0;
     }
+    begin_next(call->api);
     if (!call->req)
         free_call(call);
     else if (call->rc == 0)
@@ -82,10 +88,9 @@ static void on_close(struct nk_req *req, void *ctx, bool gone)
 
     (void)req;
     (void)gone;
-    if (call->over)
+    call->req = NULL;
+    if (call->over || !call->begun)
         free_call(call);
-    else
-        call->req = NULL;
 }
 
 /* What the group holds for all commands together is not also a limit of each: address space that is
@@ -103,8 +108,24 @@ static void take_limits(struct patch_call *call, struct nk_limits *limits)
     limits->memory = option->memory;
 }
 
-static int call_later(struct nk_req *req, struct nk_sandbox_patch *patch, struct nk_limits *limits,
-                      struct nk_err *err)
+/* One after the other: each goes on from what the one before has left. */
+static void begin_next(struct nk_api *api)
+{
+    struct patch_call *call;
+
+    if (nk_list_empty(&api->sandbox.changes))
+        return;
+    call = nk_list_entry(api->sandbox.changes.next, struct patch_call, link);
+    if (call->begun)
+        return;
+    call->begun = true;
+    call->memory_before = api->sandbox.memory;
+    take_limits(call, nk_sandbox_patch_limits(api, call->patch));
+    call->job = (struct nk_job){.work = work, .done = on_done};
+    nk_job_submit(api->jobs, &call->job);
+}
+
+static int call_later(struct nk_req *req, struct nk_sandbox_patch *patch, struct nk_err *err)
 {
     struct nk_api *api = nk_req_app(req);
     struct patch_call *call = calloc(1, sizeof *call);
@@ -113,15 +134,10 @@ static int call_later(struct nk_req *req, struct nk_sandbox_patch *patch, struct
         nk_sandbox_patch_free(patch);
         return nk_fail(err, NK_OVERLOADED, "no memory for this request");
     }
-    *call = (struct patch_call){.job = {.work = work, .done = on_done},
-                                .patch = patch,
-                                .groups = api->groups,
-                                .api = api,
-                                .req = req,
-                                .memory_before = api->sandbox.memory};
-    take_limits(call, limits);
+    *call = (struct patch_call){.patch = patch, .groups = api->groups, .api = api, .req = req};
+    nk_list_append(&api->sandbox.changes, &call->link);
     nk_req_on_close(req, on_close, call);
-    nk_job_submit(api->jobs, &call->job);
+    begin_next(api);
     return 0;
 }
 
@@ -129,13 +145,11 @@ int nk_api_sandbox_patch(struct nk_req *req, struct nk_err *err)
 {
     struct nk_api *api = nk_req_app(req);
     struct nk_sandbox_patch *patch;
-    struct nk_limits *limits;
 
     if (nk_sandbox_patch_new(api, nk_req_json(req), &patch, err) < 0)
         return -1;
-    limits = nk_sandbox_patch_limits(patch);
-    if (limits && nk_cgroups_are_open(api->groups))
-        return call_later(req, patch, limits, err);
+    if (nk_sandbox_patch_limits(api, patch) && nk_cgroups_are_open(api->groups))
+        return call_later(req, patch, err);
     nk_sandbox_patch_apply(api, patch);
     nk_sandbox_patch_free(patch);
     nk_sandbox_reply(req, 200);

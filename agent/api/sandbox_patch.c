@@ -18,11 +18,17 @@ struct text {
     char *json; /* owned; NULL: cleared */
 };
 
+struct limit {
+    bool given;
+    uint64_t value;
+};
+
 struct nk_sandbox_patch {
     bool ttl, idle, limits_given;
     uint64_t ttl_ms, idle_ms;
     struct text runtime, metadata, env, network;
-    struct nk_limits limits;
+    struct limit memory, nproc, fsize;
+    struct nk_limits limits; /* with those that are not given */
     struct nk_arena env_memory;
     const char *const *env_list;
 };
@@ -108,15 +114,15 @@ static int read_env(const struct nk_api *api, const struct nk_json *body,
 }
 
 static int read_limit(const struct nk_json *limits, const char *key, uint64_t fallback,
-                      uint64_t *out, struct nk_err *err)
+                      struct limit *out, struct nk_err *err)
 {
     const struct nk_json *v = nk_json_get(limits, key);
 
-    if (v && nk_json_type(v) == NK_JSON_NULL) {
-        *out = fallback;
+    out->given = v != NULL;
+    out->value = fallback;
+    if (!v || nk_json_type(v) == NK_JSON_NULL)
         return 0;
-    }
-    return nk_json_read_u64(limits, key, 1, UINT64_MAX, out, err);
+    return nk_json_read_u64(limits, key, 1, UINT64_MAX, &out->value, err);
 }
 
 static int read_limits(const struct nk_api *api, const struct nk_json *body,
@@ -127,9 +133,6 @@ static int read_limits(const struct nk_api *api, const struct nk_json *body,
     const struct nk_limits *option = &api->sandbox.limits_option;
     const struct nk_json *disk;
 
-    p->limits = api->set.limits;
-    if (api->sandbox.memory)
-        p->limits.memory = api->sandbox.memory;
     p->limits_given = v != NULL;
     if (!v)
         return 0;
@@ -141,10 +144,10 @@ static int read_limits(const struct nk_api *api, const struct nk_json *body,
     disk = nk_json_get(v, "disk");
     if (disk && nk_json_type(disk) != NK_JSON_NULL)
         return nk_fail(err, NK_NOT_SUPPORTED, "limits.disk cannot be enforced here");
-    if (read_limit(v, "memory", option->memory, &p->limits.memory, err) < 0 ||
-        read_limit(v, "processes", option->nproc, &p->limits.nproc, err) < 0)
+    if (read_limit(v, "memory", option->memory, &p->memory, err) < 0 ||
+        read_limit(v, "processes", option->nproc, &p->nproc, err) < 0)
         return -1;
-    return read_limit(v, "fsize", option->fsize, &p->limits.fsize, err);
+    return read_limit(v, "fsize", option->fsize, &p->fsize, err);
 }
 
 /* "host:port", with a port of 1 to 65535. */
@@ -252,9 +255,23 @@ int nk_sandbox_patch_new(const struct nk_api *api, const struct nk_json *body,
     return 0;
 }
 
-struct nk_limits *nk_sandbox_patch_limits(struct nk_sandbox_patch *p)
+static void take(const struct limit *given, uint64_t *out)
 {
-    return p->limits_given ? &p->limits : NULL;
+    if (given->given)
+        *out = given->value;
+}
+
+struct nk_limits *nk_sandbox_patch_limits(const struct nk_api *api, struct nk_sandbox_patch *p)
+{
+    if (!p->limits_given)
+        return NULL;
+    p->limits = api->set.limits;
+    if (api->sandbox.memory)
+        p->limits.memory = api->sandbox.memory;
+    take(&p->memory, &p->limits.memory);
+    take(&p->nproc, &p->limits.nproc);
+    take(&p->fsize, &p->limits.fsize);
+    return &p->limits;
 }
 
 int nk_sandbox_token(struct nk_api *api, const struct nk_json *body, struct nk_err *err)

@@ -18,8 +18,9 @@ int nk_sandbox_patch_new(const struct nk_api *api, const struct nk_json *body,
                          struct nk_sandbox_patch **out, struct nk_err *err);
 void nk_sandbox_patch_free(struct nk_sandbox_patch *p);
 void nk_sandbox_patch_apply(struct nk_api *api, struct nk_sandbox_patch *p);
-/* The limits that it asks for; NULL: none. */
-struct nk_limits *nk_sandbox_patch_limits(struct nk_sandbox_patch *p);
+/* The limits as they are now, with what it asks for; NULL: it asks for none. What it does not name may
+ * change until it is applied: ask again then. */
+struct nk_limits *nk_sandbox_patch_limits(const struct nk_api *api, struct nk_sandbox_patch *p);
 
 int nk_sandbox_token(struct nk_api *api, const struct nk_json *body, struct nk_err *err);
 /* The option's text as the wire's value, allocated; NULL: no memory. */

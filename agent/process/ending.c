@@ -75,8 +75,10 @@ static void on_grace_over(uv_timer_t *timer)
     struct nk_registry *r = timer->data;
 
     r->killing = true;
+    nk_volley_begin(r, SIGKILL);
     nk_registry_each_running(r, send_kill);
     each_suspect(r, send_kill);
+    nk_volley_go(r);
     (void)uv_timer_start(timer, on_hunt_over, HUNT_MS, 0);
 }
 
@@ -84,7 +86,9 @@ static void on_unheeded(uv_timer_t *timer)
 {
     struct nk_registry *r = timer->data;
 
+    nk_volley_begin(r, SIGHUP);
     nk_registry_each_running(r, hang_up);
+    nk_volley_go(r);
     (void)uv_timer_start(timer, on_grace_over, r->end_grace_ms, 0);
 }
 
@@ -117,8 +121,12 @@ void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned gra
         r->end_why = why;
         r->end_done = done;
         r->end_ctx = ctx;
+        nk_volley_begin(r, SIGTERM);
         nk_registry_each_running(r, send_term);
         each_suspect(r, send_term);
+        if (r->paused && !r->pause_busy)
+            nk_volley_thaw(r);
+        nk_volley_go(r);
     }
     r->end_grace_ms = grace_ms > HANG_UP_MS ? grace_ms - HANG_UP_MS : 0;
     (void)uv_timer_start(&r->end_timer, r->end_grace_ms > 0 ? on_unheeded : on_grace_over,

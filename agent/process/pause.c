@@ -72,6 +72,13 @@ static void freeze_work(struct nk_job *job)
         r->marks.count ? nk_tree_freeze(r->marks.first, r->marks.count, r->pause_to, FREEZE_MS) : 0;
 }
 
+void nk_pause_over(struct nk_registry *r)
+{
+    uv_update_time(r->cfg.loop);
+    nk_registry_each_running(r, start_clocks);
+    r->paused = r->pause_groups = false;
+}
+
 static void freeze_done(struct nk_job *job, bool canceled)
 {
     struct nk_registry *r = NK_CONTAINER_OF(job, struct nk_registry, pause_job);
@@ -89,11 +96,10 @@ static void freeze_done(struct nk_job *job, bool canceled)
         nk_registry_release(r);
         return;
     }
-    if (!r->pause_to) {
-        uv_update_time(r->cfg.loop);
-        nk_registry_each_running(r, start_clocks);
-        r->paused = r->pause_groups = false;
-    }
+    if (!r->pause_to)
+        nk_pause_over(r);
+    else if (r->ending)
+        nk_volley_thaw(r);
     if (asked)
         asked->done(asked, r->pause_rc);
     nk_ending_step(r);

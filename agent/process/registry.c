@@ -40,8 +40,11 @@ int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **
         r->scan_alive = calloc(r->marks.count, 1);
         rc = r->scan_alive ? 0 : -ENOMEM;
     }
+    if (rc == 0)
+        rc = nk_volley_init(r);
     if (rc < 0) {
         nk_marks_fini(&r->marks);
+        free(r->scan_alive);
         free(r);
         return rc;
     }
@@ -64,6 +67,7 @@ void nk_registry_release(struct nk_registry *r)
         return;
     nk_marks_fini(&r->marks);
     nk_grouping_free(&r->grouping);
+    nk_volley_fini(&r->volley);
     free(r->scan_alive);
     free(r);
 }

@@ -8,10 +8,12 @@
 #include "process/live.h"
 #include "process/marks.h"
 #include "process/registry.h"
+#include "process/volley.h"
 
 #define NK_SCAN_DELAY_MS 20 /* from the first suspect to a look at /proc */
 #define NK_SCAN_INTERVAL_MS 100
-#define NK_SCAN_SHARE 20 /* of the time between two looks, one part is a look */
+#define NK_SCAN_SHARE 20       /* of the time between two looks, one part is a look */
+#define NK_SCAN_SHARE_AT_END 2 /* and one more to wait for what is ending */
 
 struct nk_registry {
     struct nk_registry_config cfg;
@@ -42,6 +44,7 @@ struct nk_registry {
     bool pause_froze;  /* what the job did */
     bool pause_groups; /* the control groups are frozen, nobody was sent STOP */
     struct nk_grouping grouping;
+    struct nk_volley volley;
 
     unsigned jobs;      /* tree jobs and scans under way */
     unsigned residents; /* that run */
@@ -64,6 +67,7 @@ void nk_trees_on_pass(void *registry);
 
 /* pause.c */
 void nk_pause_step(struct nk_registry *r); /* a start is through */
+void nk_pause_over(struct nk_registry *r); /* all was woken: clocks go on, starts too */
 
 /* ending.c */
 typedef void (*nk_each_fn)(struct nk_registry *r, struct nk_process *p);

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "process/procfs.h"
 
-#define STATUS_MAX 8192 /* of /proc/PID/status; groups come early in it */
-#define GROUPS_MAX 64   /* signalled as a whole in one pass; members of further ones one by one */
+#define GROUPS_MAX 4096 /* signalled as a whole in one pass; members of further ones one by one */
 
 struct entry {
     pid_t pid, parent, session;
@@ -27,60 +26,10 @@ struct table {
     size_t count, cap;
 };
 
-static ssize_t read_proc(int proc, const char *pid, const char *file, char *buf, size_t size)
-{
-    nk_auto_fd int fd = -1;
-    char path[64];
-    ssize_t n;
-
-    (void)snprintf(path, sizeof path, "%s/%s", pid, file);
-    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    n = read(fd, buf, size - 1);
-    if (n < 0)
-        return -errno;
-    buf[n] = '\0';
-    return n;
-}
-
-static const char *field(const char *status, const char *name)
-{
-    const char *at = strstr(status, name);
-
-    return at ? at + strlen(name) : NULL;
-}
-
-static bool is_dead(const char *status)
-{
-    const char *state = field(status, "\nState:\t");
-
-    return !state || *state == 'Z' || *state == 'X';
-}
-
-/* Calls `fn` for each supplementary group of the process; stops when it returns true. */
-static bool each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx)
-{
-    const char *at = field(status, "\nGroups:");
-
-    while (at && *at != '\0' && *at != '\n') {
-        char *end;
-        unsigned long gid = strtoul(at, &end, 10);
-
-        if (end == at)
-            return false;
-        if (fn((gid_t)gid, ctx))
-            return true;
-        at = end;
-        while (*at == ' ' || *at == '\t')
-            at++;
-    }
-    return false;
-}
-
 struct range {
     gid_t first;
     unsigned count;
+    const uint8_t *which; /* NULL: all */
     gid_t found;
 };
 
@@ -88,25 +37,17 @@ static bool in_range(gid_t gid, void *ctx)
 {
     struct range *r = ctx;
 
-    if (gid < r->first || gid - r->first >= r->count)
+    if (gid < r->first || gid - r->first >= r->count || (r->which && !r->which[gid - r->first]))
         return false;
     r->found = gid;
     return true;
-}
-
-/* Real, effective, saved and of the file system. False: it is not told. */
-static bool read_uids(const char *status, unsigned out[4])
-{
-    const char *at = field(status, "\nUid:");
-
-    return at && sscanf(at, "%u %u %u %u", &out[0], &out[1], &out[2], &out[3]) == 4;
 }
 
 static bool is_one_of(const char *status, const struct nk_uid_set *set)
 {
     unsigned uids[4];
 
-    if (!read_uids(status, uids))
+    if (!nk_procfs_uids(status, uids))
         return false;
     for (int i = 0; i < 4; i++)
         if (nk_uid_set_has(set, uids[i]))
@@ -116,30 +57,15 @@ static bool is_one_of(const char *status, const struct nk_uid_set *set)
 
 static bool belongs(int proc, const char *pid, const struct nk_tree *t)
 {
-    struct range marks = {t->mark, t->marks > 0 ? t->marks : 1, 0};
-    char status[STATUS_MAX];
+    struct range marks = {t->mark, t->marks > 0 ? t->marks : 1, t->which, 0};
+    char status[NK_PROCFS_STATUS_MAX];
 
-    if (read_proc(proc, pid, "status", status, sizeof status) <= 0 || is_dead(status))
+    if (nk_procfs_read(proc, pid, "status", status, sizeof status) <= 0 ||
+        nk_procfs_is_dead(status))
         return false;
     if (t->uids && is_one_of(status, t->uids))
         return true;
-    return t->mark && each_group(status, in_range, &marks);
-}
-
-static bool is_pid(const char *name)
-{
-    return name[0] >= '1' && name[0] <= '9';
-}
-
-/* The next process folder, or NULL at the end. */
-static const char *next_pid(DIR *dir)
-{
-    struct dirent *e;
-
-    while ((e = readdir(dir)))
-        if (is_pid(e->d_name))
-            return e->d_name;
-    return NULL;
+    return t->mark && nk_procfs_each_group(status, in_range, &marks);
 }
 
 static void send_signal(int pidfd, pid_t pid, int signo)
@@ -154,16 +80,32 @@ static void send_signal(int pidfd, pid_t pid, int signo)
  * being born in it, and is not sent to those that its members start on hearing it. */
 struct told {
     int signo;
-    size_t count;
-    pid_t group[GROUPS_MAX];
+    size_t count, cap;
+    pid_t *group; /* owned */
 };
 
+/* Members of a group mostly come one after the other. */
 static bool is_told(const struct told *t, pid_t group)
 {
-    for (size_t i = 0; i < t->count; i++)
-        if (t->group[i] == group)
+    for (size_t i = t->count; i > 0; i--)
+        if (t->group[i - 1] == group)
             return true;
     return false;
+}
+
+static bool has_room(struct told *t)
+{
+    size_t cap = t->cap ? t->cap * 2 : 64;
+    pid_t *more;
+
+    if (t->count < t->cap)
+        return true;
+    more = cap > GROUPS_MAX ? NULL : realloc(t->group, cap * sizeof *more);
+    if (!more)
+        return false;
+    t->group = more;
+    t->cap = cap;
+    return true;
 }
 
 /* False: it is to be signalled by itself. A session of its own holds processes of its tree only. */
@@ -175,8 +117,7 @@ static bool tell_group(struct told *t, int pidfd, pid_t pid)
         return false;
     if (is_told(t, group))
         return true;
-    if (t->count == GROUPS_MAX ||
-        (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0))
+    if (!has_room(t) || (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0))
         return false;
     (void)kill(-group, t->signo);
     t->group[t->count++] = group;
@@ -215,7 +156,7 @@ static int signal_by_mark(const struct nk_tree *t, DIR *dir, struct told *told)
     const char *name;
     int found = 0;
 
-    while ((name = next_pid(dir)))
+    while ((name = nk_procfs_next(dir)))
         found += signal_marked(t, dirfd(dir), name, told);
     return found;
 }
@@ -227,7 +168,7 @@ static bool read_entry(int proc, const char *name, struct entry *out)
     char state;
     int parent, group, session;
 
-    if (read_proc(proc, name, "stat", stat, sizeof stat) <= 0)
+    if (nk_procfs_read(proc, name, "stat", stat, sizeof stat) <= 0)
         return false;
     at = strrchr(stat, ')'); /* the name before it may hold anything */
     if (!at || sscanf(at, ") %c %d %d %d", &state, &parent, &group, &session) != 4)
@@ -242,7 +183,7 @@ static int read_table(DIR *dir, struct table *t)
 {
     const char *name;
 
-    while ((name = next_pid(dir))) {
+    while ((name = nk_procfs_next(dir))) {
         if (t->count == t->cap) {
             size_t cap = t->cap ? t->cap * 2 : 64;
             struct entry *item = realloc(t->item, cap * sizeof *item);
@@ -266,13 +207,21 @@ static bool has_member(const struct table *t, pid_t pid)
     return false;
 }
 
-/* Marks the session of the leader, then children of members until nothing is added. */
-static void mark_members(struct table *t, pid_t leader)
+static bool leads(const struct nk_tree *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->leader_count; i++)
+        if (t->leaders[i] == pid)
+            return true;
+    return t->leader_count == 0 && pid == t->leader;
+}
+
+/* Marks the sessions of the leaders, then children of members until nothing is added. */
+static void mark_members(const struct nk_tree *tree, struct table *t)
 {
     bool more = true;
 
     for (size_t i = 0; i < t->count; i++)
-        t->item[i].member = t->item[i].pid == leader || t->item[i].session == leader;
+        t->item[i].member = leads(tree, t->item[i].pid) || leads(tree, t->item[i].session);
     while (more) {
         more = false;
         for (size_t i = 0; i < t->count; i++) {
@@ -296,7 +245,7 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *tol
     item = table.item;
     if (rc < 0)
         return rc;
-    mark_members(&table, t->leader);
+    mark_members(t, &table);
     for (size_t i = 0; i < table.count; i++) {
         pid_t pid = table.item[i].pid;
 
@@ -318,6 +267,7 @@ int nk_tree_signal(const struct nk_tree *t, int signo)
         return -errno;
     found = t->mark || t->uids ? signal_by_mark(t, dir, &told) : signal_by_session(t, dir, &told);
     (void)closedir(dir);
+    free(told.group);
     return found;
 }
 
@@ -361,14 +311,15 @@ int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive)
     struct alive a = {first, count, alive};
     DIR *dir = opendir("/proc");
     const char *name;
-    char status[STATUS_MAX];
+    char status[NK_PROCFS_STATUS_MAX];
 
     if (!dir)
         return -errno;
     memset(alive, 0, count);
-    while ((name = next_pid(dir)))
-        if (read_proc(dirfd(dir), name, "status", status, sizeof status) > 0 && !is_dead(status))
-            (void)each_group(status, note_alive, &a);
+    while ((name = nk_procfs_next(dir)))
+        if (nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) > 0 &&
+            !nk_procfs_is_dead(status))
+            (void)nk_procfs_each_group(status, note_alive, &a);
     (void)closedir(dir);
     return 0;
 }
@@ -376,18 +327,19 @@ int nk_tree_alive(gid_t first, unsigned count, uint8_t *alive)
 int nk_tree_each(gid_t first, unsigned count, nk_tree_fn fn, void *ctx)
 {
     DIR *dir = opendir("/proc");
-    char status[STATUS_MAX];
+    char status[NK_PROCFS_STATUS_MAX];
     const char *name;
 
     if (!dir)
         return -errno;
-    while ((name = next_pid(dir))) {
-        struct range r = {first, count, 0};
+    while ((name = nk_procfs_next(dir))) {
+        struct range r = {first, count, NULL, 0};
         pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-        if (pid == getpid() || read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0)
+        if (pid == getpid() ||
+            nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) <= 0)
             continue;
-        if (!is_dead(status) && each_group(status, in_range, &r))
+        if (!nk_procfs_is_dead(status) && nk_procfs_each_group(status, in_range, &r))
             fn(dirfd(dir), pid, r.found, ctx);
     }
     (void)closedir(dir);
@@ -396,13 +348,14 @@ int nk_tree_each(gid_t first, unsigned count, nk_tree_fn fn, void *ctx)
 
 struct nk_tree_holder nk_tree_holder_of(int proc, const char *pid, gid_t first, unsigned count)
 {
-    struct range r = {first, count, 0};
+    struct range r = {first, count, NULL, 0};
     struct entry e;
-    char status[STATUS_MAX];
+    char status[NK_PROCFS_STATUS_MAX];
 
-    if (!read_entry(proc, pid, &e) || read_proc(proc, pid, "status", status, sizeof status) <= 0)
+    if (!read_entry(proc, pid, &e) ||
+        nk_procfs_read(proc, pid, "status", status, sizeof status) <= 0)
         return (struct nk_tree_holder){0};
-    (void)each_group(status, in_range, &r);
+    (void)nk_procfs_each_group(status, in_range, &r);
     return (struct nk_tree_holder){true, r.found, e.session};
 }
 
@@ -410,16 +363,16 @@ int nk_tree_users(uid_t first, unsigned count, uint8_t *alive)
 {
     DIR *dir = opendir("/proc");
     const char *name;
-    char status[STATUS_MAX];
+    char status[NK_PROCFS_STATUS_MAX];
 
     if (!dir)
         return -errno;
     memset(alive, 0, count);
-    while ((name = next_pid(dir))) {
+    while ((name = nk_procfs_next(dir))) {
         unsigned uids[4];
 
-        if (read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0 || is_dead(status) ||
-            !read_uids(status, uids))
+        if (nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) <= 0 ||
+            nk_procfs_is_dead(status) || !nk_procfs_uids(status, uids))
             continue;
         for (int i = 0; i < 4; i++)
             if (uids[i] >= first && uids[i] - first < count)
@@ -433,8 +386,8 @@ int nk_tree_users(uid_t first, unsigned count, uint8_t *alive)
  * cannot act on the STOP that is pending. */
 static bool stands_still(const char *status)
 {
-    const char *state = field(status, "\nState:\t");
-    const char *pending = field(status, "\nShdPnd:\t");
+    const char *state = nk_procfs_field(status, "\nState:\t");
+    const char *pending = nk_procfs_field(status, "\nShdPnd:\t");
 
     if (!state || *state == 'T' || *state == 't')
         return state != NULL;
@@ -444,18 +397,19 @@ static bool stands_still(const char *status)
 /* How many were signalled. One that is stopped already needs no second STOP. */
 static int freeze_pass(DIR *dir, struct range range, bool freeze)
 {
-    char status[STATUS_MAX];
+    char status[NK_PROCFS_STATUS_MAX];
     const char *name;
     int found = 0;
 
-    while ((name = next_pid(dir))) {
+    while ((name = nk_procfs_next(dir))) {
         pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-        if (pid == getpid() || read_proc(dirfd(dir), name, "status", status, sizeof status) <= 0)
+        if (pid == getpid() ||
+            nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) <= 0)
             continue;
-        if (is_dead(status) || (freeze && stands_still(status)))
+        if (nk_procfs_is_dead(status) || (freeze && stands_still(status)))
             continue;
-        if (!each_group(status, in_range, &range))
+        if (!nk_procfs_each_group(status, in_range, &range))
             continue;
         (void)kill(pid, freeze ? SIGSTOP : SIGCONT);
         found++;
@@ -474,7 +428,7 @@ int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_m
 
         if (!dir)
             return -errno;
-        found = freeze_pass(dir, (struct range){first, count, 0}, freeze);
+        found = freeze_pass(dir, (struct range){first, count, NULL, 0}, freeze);
         (void)closedir(dir);
         quiet = found == 0 || !freeze ? quiet + 1 : 0;
         if (nk_clock_mono_ms() > until)

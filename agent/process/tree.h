@@ -1,6 +1,6 @@
 /*
  * All processes of a command, found in /proc: by its mark, or (where there are no marks) by its
- * session and descendants. Also all processes of a set of users, or of a range of marks.
+ * session and descendants. Also those of several commands, or of a set of users, in one pass.
  *
  * Blocking: called in jobs only. Owns nothing. With pidfd a signal reaches exactly the process that
  * was looked at; without, the number is looked at right before.
@@ -9,6 +9,7 @@
 #define NK_PROCESS_TREE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,11 +26,14 @@ static inline bool nk_uid_set_has(const struct nk_uid_set *s, uid_t uid)
 }
 
 struct nk_tree {
-    gid_t mark;     /* 0: go by `leader` */
-    pid_t leader;   /* of the session */
-    bool pidfd;     /* nk_has(kernel, NK_MECH_PIDFD) */
-    pid_t but;      /* members of this process group are left out; 0: nobody is */
-    unsigned marks; /* that many from `mark` on; 0: one */
+    gid_t mark;           /* 0: go by `leader` */
+    pid_t leader;         /* of the session */
+    bool pidfd;           /* nk_has(kernel, NK_MECH_PIDFD) */
+    pid_t but;            /* members of this process group are left out; 0: nobody is */
+    unsigned marks;       /* that many from `mark` on; 0: one */
+    const uint8_t *which; /* borrowed; a byte a mark: of these only such; NULL: all */
+    const pid_t *leaders; /* borrowed: instead of `leader`, that many */
+    size_t leader_count;
     const struct nk_uid_set
         *uids; /* borrowed: whoever is one of them, too; NULL: by the mark only */
 };

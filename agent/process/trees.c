@@ -120,7 +120,7 @@ static void scan_done(struct nk_job *job, bool canceled)
     r->scanned_ms = nk_clock_mono_ms();
     r->scan_cost_ms = r->scanned_ms - r->scan_began_ms;
     if (r->scan_again)
-        nk_trees_look(r, !nk_list_empty(&r->settles) || r->ending);
+        nk_trees_look(r, !nk_list_empty(&r->settles));
     else if (!is_hunting(r))
         tell_settled(r);
     nk_ending_step(r);
@@ -150,12 +150,13 @@ static void on_scan_due(uv_timer_t *timer)
         start_scan(r);
 }
 
-/* Looks that cost more come less often: a twentieth of one processor at most. */
+/* Looks that cost more come less often: a twentieth of one processor at most, at the end a third. */
 static uint64_t scan_interval(const struct nk_registry *r)
 {
-    uint64_t fair = r->scan_cost_ms * NK_SCAN_SHARE;
+    uint64_t fair = r->scan_cost_ms * (r->ending ? NK_SCAN_SHARE_AT_END : NK_SCAN_SHARE);
+    uint64_t least = r->ending ? NK_SCAN_DELAY_MS : NK_SCAN_INTERVAL_MS;
 
-    return fair > NK_SCAN_INTERVAL_MS ? fair : NK_SCAN_INTERVAL_MS;
+    return fair > least ? fair : least;
 }
 
 /* Looks at /proc: at once, or so that many ends share one look. */
@@ -188,7 +189,7 @@ void nk_trees_suspect(struct nk_registry *r, struct nk_process *p)
         return;
     }
     p->tree = p->live && (p->live->out[0].fd >= 0 || p->live->out[1].fd >= 0);
-    nk_trees_look(r, r->ending);
+    nk_trees_look(r, false);
 }
 
 /* Something was reaped: of the trees that were alive one may be gone. */
@@ -201,7 +202,7 @@ void nk_trees_on_pass(void *registry)
     if (nothing_lives(r))
         clear_all(r);
     else
-        nk_trees_look(r, r->ending);
+        nk_trees_look(r, false);
 }
 
 void nk_registry_settle(struct nk_registry *r, struct nk_settle *s)
@@ -263,8 +264,11 @@ int nk_tree_job_start(struct nk_process *p, int signo)
     struct nk_registry *r = p->registry;
     struct nk_live *l = p->live;
     bool embedded = l && !l->kill_busy;
-    struct nk_tree_job *t = embedded ? &l->kill : calloc(1, sizeof *t);
+    struct nk_tree_job *t;
 
+    if (nk_volley_add(p, signo))
+        return 0;
+    t = embedded ? &l->kill : calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
     *t = (struct nk_tree_job){

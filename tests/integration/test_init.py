@@ -10,6 +10,8 @@ import subprocess
 import pytest
 
 import nook as harness
+import wire
+from groups import is_frozen
 from init_run import PYTHON, Init, reap
 from nook import proc_stat, refuse, scaled
 from wire import wait_until
@@ -35,6 +37,21 @@ for s in range(1, 32):
 if sys.argv[1:] == ["fork"] and os.fork() == 0:
     name = "child"
 os.write(1, (name + " up\\n").encode())
+while True:
+    signal.pause()
+"""
+
+
+# Ends once its child did, which it asks to; that one is in another session.
+SUPERVISOR = """
+import os, signal, subprocess, sys
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+def end(*_):
+    child.terminate()
+    child.wait()
+    os._exit(9)
+signal.signal(signal.SIGTERM, end)
+os.write(1, b"up\\n")
 while True:
     signal.pause()
 """
@@ -570,3 +587,23 @@ def test_the_daemon_is_ahead_where_it_may_be_and_its_children_are_not(init):
     with open(f"/proc/{run.pid}/stat") as f:
         nice = int(f.read().rsplit(")", 1)[1].split()[16])
     assert nice == (-5 if harness.IS_ROOT else 0)
+
+
+def ask(run, method, path):
+    with wire.connect_unix(run.root / "run/api.sock", wait=60) as conn:
+        return conn.request(method, path)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["group", "child"])
+@pytest.mark.parametrize("means", [(), ("--without", "cgroup")], ids=["group_frozen", "stopped"])
+def test_a_paused_program_hears_the_end_at_once_with_all_that_it_started(init, means, mode):
+    """The grace is longer than the test: whoever is not woken first would be killed after it."""
+    run = up(init([PYTHON, "-c", SUPERVISOR], "--grace", "600", "--signals", mode, *means))
+    wait_until(lambda: ask(run, "GET", "/readyz").status == 200, 20, "ready")
+    assert ask(run, "POST", "/v1/sandbox/pause").json()["status"] == "paused"
+    pids = [run.main, *harness.children_of(run.main)]
+    assert len(pids) == 2 and all(map(is_frozen, pids))
+    run.signal(signal.SIGTERM)
+    assert run.wait() == 9
+    assert remaining(pids) == []

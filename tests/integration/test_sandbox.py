@@ -1,7 +1,9 @@
 """The sandbox itself: what it is, how long it lives, pause and resume, its token, its end."""
 
+import contextlib
 import json
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -78,6 +80,34 @@ def test_limits_hold_for_later_commands(nook):
     assert (disk.status, disk.code) == (501, "not_supported")
 
 
+def test_changes_at_the_same_time_are_all_kept(nook):
+    """Each names its own fields; none may put the others back to what they were."""
+    def fields(n):
+        return [{"limits": {"processes": 100 + n}}, {"limits": {"memory": (512 + n) << 20}},
+                {"limits": {"fsize": 1000 + n}}, {"env": {"N": str(n)}}, {"metadata": {"n": n}}]
+    for n in range(12):
+        with contextlib.ExitStack() as stack:
+            open_ones = [stack.enter_context(nook.connect()) for _ in fields(n)]
+            for conn, change in zip(open_ones, fields(n)):
+                conn.send_request("PATCH", "/v1/sandbox", json=change)
+            assert {conn.read_response().status for conn in open_ones} == {200}
+        now = get(nook)
+        for change in fields(n):
+            for name, value in change.items():
+                assert now[name] == value if name != "limits" else value.items() <= now[name].items()
+
+
+def test_a_change_whose_client_has_left_holds_up_no_other(nook):
+    body = b'{"limits":{"processes":150}}'
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(nook.socket))
+            s.sendall(b"PATCH /v1/sandbox HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    assert patch(nook, limits={"processes": 151}).json()["limits"]["processes"] == 151
+    assert get(nook)["limits"]["processes"] == 151
+
+
 def test_a_network_list_is_only_recorded_where_another_enforces_it(start_nook):
     nook = start_nook()
     response = patch(nook, network=["api.example.com:443"], metadata={"a": 1})
@@ -122,6 +152,37 @@ def test_deleting_it_ends_everything(nook):
     assert response.status == 202 and response.json()["counts"]["running"] == 1
     assert nook.wait() == 0
     assert (nook.workspace / "said").read_text() == "bye\n"
+
+def reads_until_its_end(nook, signo):
+    """How many times it has read from anything between the signal and its end."""
+    with open(f"/proc/{nook.pid}/io") as io:
+        def count():
+            try:
+                io.seek(0)
+                return int(next(line for line in io if line.startswith("syscr")).split()[1])
+            except (ProcessLookupError, StopIteration):
+                return None
+        first = last = count()
+        nook.signal(signo)
+        while (now := count()) is not None and nook.alive():
+            last = now
+            time.sleep(0.001)
+    return last - first
+
+
+@pytest.mark.root
+@pytest.mark.pid1
+def test_the_end_looks_at_all_trees_together(start_nook):
+    """One look reads a file of each process. What was left by ended commands is asked, and killed."""
+    trees = 60
+    nook = start_nook("--grace", 0.3, pid1=True)
+    for i in range(trees):
+        heeds = "" if i % 2 else "trap '' TERM; "
+        nook.exec(f"{heeds}setsid sleep 1000 >/dev/null 2>&1 & echo")
+    assert len(nook.descendants()) >= trees
+    looks = reads_until_its_end(nook, signal.SIGTERM) / trees
+    assert nook.wait() == 0
+    assert looks < trees, f"{looks} looks at /proc for the end of {trees} trees"
 
 
 def test_it_ends_when_its_time_is_over(start_nook):

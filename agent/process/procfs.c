@@ -1,0 +1,82 @@
+#include "process/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+
+ssize_t nk_procfs_read(int proc, const char *pid, const char *file, char *buf, size_t size)
+{
+    nk_auto_fd int fd = -1;
+    char path[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "%s/%s", pid, file);
+    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    n = read(fd, buf, size - 1);
+    if (n < 0)
+        return -errno;
+    buf[n] = '\0';
+    return n;
+}
+
+const char *nk_procfs_field(const char *status, const char *name)
+{
+    const char *at = strstr(status, name);
+
+    return at ? at + strlen(name) : NULL;
+}
+
+bool nk_procfs_is_dead(const char *status)
+{
+    const char *state = nk_procfs_field(status, "\nState:\t");
+
+    return !state || *state == 'Z' || *state == 'X';
+}
+
+bool nk_procfs_each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx)
+{
+    const char *at = nk_procfs_field(status, "\nGroups:");
+
+    while (at && *at != '\0' && *at != '\n') {
+        char *end;
+        unsigned long gid = strtoul(at, &end, 10);
+
+        if (end == at)
+            return false;
+        if (fn((gid_t)gid, ctx))
+            return true;
+        at = end;
+        while (*at == ' ' || *at == '\t')
+            at++;
+    }
+    return false;
+}
+
+bool nk_procfs_uids(const char *status, unsigned out[4])
+{
+    const char *at = nk_procfs_field(status, "\nUid:");
+
+    return at && sscanf(at, "%u %u %u %u", &out[0], &out[1], &out[2], &out[3]) == 4;
+}
+
+static bool is_pid(const char *name)
+{
+    return name[0] >= '1' && name[0] <= '9';
+}
+
+const char *nk_procfs_next(DIR *dir)
+{
+    struct dirent *e;
+
+    while ((e = readdir(dir)))
+        if (is_pid(e->d_name))
+            return e->d_name;
+    return NULL;
+}
