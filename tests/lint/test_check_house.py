@@ -108,6 +108,10 @@ BAD = {
         "    waitpid(1, NULL, 0);")}),
     "getenv_outside_its_home": ("calls", {"agent/app.c": function('    getenv("A");')}),
     "exit_outside_its_home": ("calls", {"agent/app.c": function("    exit(1);")}),
+    "a_wait_by_the_wall_clock": ("calls", {"agent/http/x.c": function(
+        "    int64_t until = nk_clock_wall_ms() + 5;")}),
+    "the_wall_clock_itself": ("calls", {"agent/http/x.c": function(
+        "    clock_gettime(CLOCK_REALTIME, 0);")}),
     "one_function_in_two_files_of_a_stem": ("stems", {
         "agent/base/x.c": "", "agent/http/x.c": ""}),
     "a_test_with_the_stem_of_another": ("stems", {

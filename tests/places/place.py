@@ -485,6 +485,7 @@ busybox mount -t cgroup2 cgroup /sys/fs/cgroup
 busybox ip link set lo up
 busybox ip addr add 10.0.2.15/24 dev eth0
 busybox ip link set eth0 up
+{before}
 exec /sbin/nookd serve --listen 0.0.0.0:8099 --token-file /etc/token
 """
 
@@ -494,6 +495,8 @@ class Vm(Place):
 
     There is no exec from outside: the host's own nookd is the client, over a forwarded port.
     """
+
+    before = ""   # the last lines of the init ahead of nookd
 
     def prepare(self):
         needs("qemu-system-x86_64", "cpio")
@@ -509,7 +512,7 @@ class Vm(Place):
         for path in (root / "etc/token", self.token_file):
             path.write_text(self.token)
             path.chmod(0o400)
-        (root / "init").write_text(VM_INIT.format(modules=" ".join(VM_MODULES)))
+        (root / "init").write_text(VM_INIT.format(modules=" ".join(VM_MODULES), before=self.before))
         (root / "init").chmod(0o755)
         names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
         archive = run("cpio", "--create", "--format=newc", "--quiet", cwd=root,
@@ -517,8 +520,8 @@ class Vm(Place):
         (self.box / "initrd").write_bytes(gzip.compress(archive, 1))
         self.port = free_port()
 
-    def start(self):
-        with open(self.log, "wb") as log:
+    def start(self, *more):
+        with open(self.log, "ab") as log:
             self.qemu = subprocess.Popen(
                 ["qemu-system-x86_64", "-M", "pc", "-m", "512", "-nodefaults", "-no-user-config",
                  "-no-reboot", "-display", "none", "-serial", "stdio",
@@ -526,7 +529,7 @@ class Vm(Place):
                  "-append", "console=ttyS0 quiet rdinit=/init panic=-1",
                  "-netdev", "user,id=net,restrict=on,"
                             f"hostfwd=tcp:127.0.0.1:{self.port}-10.0.2.15:8099",
-                 "-device", "virtio-net-pci,romfile=,netdev=net"],
+                 "-device", "virtio-net-pci,romfile=,netdev=net", *more],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait_answer(self):
@@ -556,6 +559,81 @@ class Vm(Place):
         if getattr(self, "qemu", None):
             self.qemu.kill()
             self.qemu.wait()
+
+
+class Watched(Vm):
+    """A machine that can be stopped, saved and restored, and whose clock can be set.
+
+    Its second line runs what comes as root, one command a line: process 1 has it as a child.
+    """
+
+    before = """busybox stty -F /dev/ttyS1 raw -echo
+(while read -r line; do eval "$line"; echo; done </dev/ttyS1 >/dev/ttyS1 2>&1) &"""
+
+    def start(self, *more):
+        for name in ("line", "qmp"):
+            (self.box / name).unlink(missing_ok=True)
+        super().start("-serial", f"unix:{self.box}/line,server=on,wait=off",
+                      "-qmp", f"unix:{self.box}/qmp,server=on,wait=off", *more)
+        self.line = self._reach("line")
+        self.monitor = self._reach("qmp")
+        self._heard()
+        self.tell("qmp_capabilities")
+
+    def _reach(self, name):
+        def try_it():
+            s = socket.socket(socket.AF_UNIX)
+            try:
+                s.connect(str(self.box / name))
+                return s.makefile("rwb", buffering=0)
+            except (FileNotFoundError, ConnectionRefusedError):
+                return None
+            finally:
+                s.close()  # the file keeps it open
+        return wire.wait_until(try_it, 20, f"the machine's {name} is there")
+
+    def _heard(self):
+        text = self.monitor.readline()
+        assert text, f"the machine is gone: {self.stderr()}"
+        return json.loads(text)
+
+    def tell(self, command, **arguments):
+        """To the machine itself; what it answers."""
+        self.monitor.write(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        while True:
+            heard = self._heard()
+            assert "error" not in heard, (command, heard)
+            if "return" in heard:
+                return heard["return"]
+
+    def do(self, line):
+        """Runs it inside as root, and waits for its end."""
+        self.line.write(line.encode() + b"\n")
+        return self.line.readline().decode().strip()
+
+    def set_clock(self, seconds):
+        """The wall clock, so far from where it is."""
+        self.do(f"date -s @$(( $(date +%s) + ({int(seconds)}) )) >/dev/null")
+
+    def save(self):
+        """Into a file; it goes on as another machine, from there, once that is `restored`."""
+        self.tell("migrate", uri=f"exec:cat >{self.box}/saved")
+        wire.wait_until(lambda: self.tell("query-migrate").get("status") == "completed", 120, "saved")
+
+    def restore(self):
+        self.leave()
+        self.start("-incoming", f"exec:cat {self.box}/saved")
+        wire.wait_until(lambda: self.tell("query-status")["status"] == "running", 120, "restored")
+        self.wait_answer()
+
+    def leave(self):
+        for one in ("line", "monitor"):
+            if hasattr(self, one):
+                getattr(self, one).close()
+        super().clear()
+
+    def clear(self):
+        self.leave()
 
 
 PLACES = {
