@@ -63,7 +63,7 @@ HOMES = {
     # machine; nothing waits by it.
     "CLOCK_REALTIME": {"base/clock.c"},
     "CLOCK_REALTIME_COARSE": {"code/run_sweep.c", "files/snapshot.c"},
-    "nk_clock_wall_ms": {"base/clock.h", "base/clock.c", "base/log.c", "process/process.c",
+    "nk_clock_wall_ms": {"base/clock.c", "base/log.c", "process/process.c",
                          "code/context.c", "lifetime/lifetime.c", "lifetime/lasting.c",
                          "api/exec_ticket.c", "api/sandbox.c"},
 }
@@ -204,13 +204,13 @@ def check_calls(house):
         for i, t in enumerate(toks):
             if t.kind != "word" or (i and toks[i - 1].text in (".", "->")):
                 continue
-            number = t.text.startswith(("SYS_", "__NR_"))
+            number = t.text.startswith(("SYS_", "__NR_", "CLOCK_"))
             if not number and (i + 1 == len(toks) or toks[i + 1].text != "("):
                 continue
             if t.text in FORBIDDEN:
                 house.say(path, t.line, "calls", f"{t.text} is not used here at all")
             homes = HOMES.get(t.text)
-            if homes and short(path) not in homes:
+            if homes and short(path.with_suffix(".c")) not in homes:
                 house.say(path, t.line, "calls",
                           f"{t.text} belongs to {', '.join(sorted(homes))}")
 
