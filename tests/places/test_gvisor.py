@@ -4,6 +4,7 @@ Each scenario is one of `integration/`'s, asked of a place; the number or keywor
 its name.
 """
 
+import contextlib
 import subprocess
 import threading
 import time
@@ -190,6 +191,54 @@ def test_a_pause_in_the_middle_of_a_stream_loses_nothing(place):
         out, _, end = output_of([*head, *events])
     assert out == "".join(f"{i}\n" for i in range(60)).encode()
     assert end.data["exit_code"] == 0
+
+
+@contextlib.contextmanager
+def paused(place):
+    """All stands still inside the block."""
+    assert place.post("/v1/sandbox/pause", wait=60).json()["status"] == "paused"
+    try:
+        yield
+    finally:
+        assert place.post("/v1/sandbox/resume", wait=60).json()["status"] == "active"
+
+
+def test_a_pause_in_the_middle_of_a_terminal_and_an_upload_loses_nothing(place):
+    data = b"half" * 40_000
+    with ws_client.session(place, "stty -echo; echo up; cat", tty=True, wait=60) as ws, \
+            place.connect(wait=60) as upload:
+        ws.open()
+        ws.until_output("up")
+        upload.send_request("PUT", "/v1/files?path=half", body=data[:len(data) // 2],
+                            headers=[("Content-Length", str(len(data)))])
+        with paused(place):
+            ws.send(b"typed\n")
+            upload.send(data[len(data) // 2:])
+            assert upload.read_response().status in (200, 201)  # the daemon's own work goes on
+            assert place.get("/healthz").status == 200
+            assert b"typed" not in ws.stdout
+        ws.until_output("typed")
+        ws.say("kill")
+        ws.finish()
+    assert place.get("/v1/files?path=half").body == data
+
+
+def test_a_timeout_stands_still_while_paused_and_a_kill_does_not_wait(place):
+    timed = start(place, "sleep 1000", timeout=1)
+    killed = start(place, "sleep 1000")
+    with paused(place):
+        for method, path, body in (("POST", "/v1/exec", {"command": "true"}),
+                                   ("POST", "/v1/processes", {"command": "true"})):
+            refused = place.request(method, path, json=body)
+            assert (refused.status, refused.code) == (409, "paused")
+        place.post(f"/v1/processes/{killed['id']}/kill", {"signal": "KILL"})
+        assert show(place, killed, wait=30)["reason"] == "killed"
+        assert show(place, timed, wait=1.5)["status"] == "running"
+    done = show(place, timed, wait=30)
+    assert (done["timed_out"], done["exit_code"]) == (True, 137)
+    with paused(place):
+        pass  # a pause of nothing
+    assert place.exec("echo fine")["stdout"] == "fine\n"
 
 
 def test_a_background_child_does_not_keep_the_end_back(place):
