@@ -35,6 +35,9 @@
 #define MAP_FROM (64 * 1024) /* bytes: blocks of their own, given back to the kernel when freed */
 #define NICE (-5)
 #define DRAIN_MS 5000 /* for clients to take their last answers */
+/* For what is under way then. A disk that does not answer would hold us for ever. */
+#define SWEEP_MS 15000
+#define LAST_MS 5000
 
 static void notify_ready(void)
 {
@@ -112,6 +115,22 @@ static void on_prepare(uv_prepare_t *handle)
         (void)uv_poll_start(&a->log_poll, UV_WRITABLE, on_log_writable);
 }
 
+/* Only this timer does not hold the loop: it ends what does. */
+static void on_stuck(uv_timer_t *timer)
+{
+    struct nk_app *a = timer->data;
+
+    nk_log_msg(NK_LOG_WARN, "stuck", "something under way does not end; it is left as it is");
+    a->stuck = true;
+    uv_stop(&a->loop);
+}
+
+static void end_within(struct nk_app *a, uint64_t ms)
+{
+    uv_update_time(&a->loop);
+    (void)uv_timer_start(&a->last, on_stuck, ms, 0);
+}
+
 static void close_handles(struct nk_app *a)
 {
     if (a->signals_open)
@@ -129,6 +148,8 @@ static void close_handles(struct nk_app *a)
 /* Services let go in the reverse order of their start; the loop ends when their handles are closed. */
 static void close_services(struct nk_app *a)
 {
+    if (a->last_open)
+        end_within(a, LAST_MS);
     nk_run_sweep_stop(&a->leftovers);
     nk_server_close(&a->server);
     nk_context_table_close(&a->contexts);
@@ -178,6 +199,7 @@ static void on_drained(void *ctx)
         return;
     }
     a->sweeping = true;
+    end_within(a, SWEEP_MS);
     a->sweep = (struct nk_job){.work = sweep_work, .done = sweep_done};
     nk_job_submit(a->jobs, &a->sweep);
 }
@@ -247,6 +269,10 @@ static int open_handles(struct nk_app *a)
 
     a->drain.data = a;
     a->drain_open = rc == 0;
+    a->last.data = a;
+    a->last_open = rc == 0 && uv_timer_init(&a->loop, &a->last) == 0;
+    if (a->last_open)
+        uv_unref((uv_handle_t *)&a->last);
     if (rc == 0)
         rc = uv_prepare_init(&a->loop, &a->flush);
     a->flush_open = rc == 0;
@@ -400,7 +426,19 @@ static void warn(const struct nk_app *a)
                    "neither process 1 nor a subreaper: orphans are not reaped here");
 }
 
-int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, struct nk_err *err)
+/* Until nothing holds the loop, or somebody has waited long enough for that. */
+static void run_loop(struct nk_app *a)
+{
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    if (a->stuck || !a->last_open)
+        return;
+    a->last_open = false;
+    uv_close((uv_handle_t *)&a->last, NULL);
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+}
+
+int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, bool *out_stuck,
+               struct nk_err *err)
 {
     struct nk_app *a = calloc(1, sizeof *a);
     int status = -1;
@@ -424,11 +462,16 @@ int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, 
     if (prepare(a, err) == 0 && uv_loop_init(&a->loop) == 0) {
         if (start(a, err) == 0) {
             warn(a);
-            (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+            run_loop(a);
             status = a->status;
         } else {
             close_services(a);
-            (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+            run_loop(a);
+        }
+        *out_stuck = a->stuck;
+        if (a->stuck) { /* jobs of the pool still use what would be freed */
+            nk_log_fini();
+            return status;
         }
         nk_cgroups_close(&a->groups);
         nk_app_tenants_close(a);

@@ -6,12 +6,15 @@
 #ifndef NK_APP_H
 #define NK_APP_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "config.h"
 #include "process/heritage.h"
 
 /* Serves until told to end. The exit status; where the start failed -1, and err says in one line
- * why. */
-int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, struct nk_err *err);
+ * why. Stuck: a thread still runs that will not end, so nothing may be waited for or freed. */
+int nk_app_run(const struct nk_config *cfg, const struct nk_heritage *heritage, bool *out_stuck,
+               struct nk_err *err);
 
 #endif

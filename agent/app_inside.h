@@ -75,10 +75,11 @@ struct nk_app {
     uv_poll_t signal_poll;
     bool signals_open, sweeping;
     bool hunting; /* the last sweep ends what identities run */
-    uv_timer_t drain;
+    uv_timer_t drain, last;
     uv_prepare_t flush;
     uv_poll_t log_poll;
-    bool drain_open, flush_open, log_polled, probing;
+    bool drain_open, last_open, flush_open, log_polled, probing;
+    bool stuck; /* the loop was left before its end */
 };
 
 /* app.c: the end in order; PROGRAM gets the signal. Again: the grace is over. */

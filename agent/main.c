@@ -22,11 +22,14 @@ static int serve(int argc, char **argv, const struct nk_heritage *heritage)
 {
     struct nk_config cfg;
     struct nk_err err = {0};
+    bool stuck = false;
     int status;
 
     if (nk_config_load(argc, argv, &cfg, &err) < 0)
         return refuse(&err);
-    status = nk_app_run(&cfg, heritage, &err);
+    status = nk_app_run(&cfg, heritage, &stuck, &err);
+    if (stuck)
+        _exit(status < 0 ? refuse(&err) : status);
     nk_config_fini(&cfg);
     return status < 0 ? refuse(&err) : status;
 }

@@ -212,16 +212,32 @@ int64_t nk_lifetime_created_at(const struct nk_lifetime *l)
     return l->created_ms;
 }
 
-/* The last word, written at once: the loop is at its end. */
+static void leave_work(struct nk_job *job)
+{
+    struct nk_lifetime *l = NK_CONTAINER_OF(job, struct nk_lifetime, job);
+
+    if (l->forgotten)
+        nk_lasting_remove(l->folder);
+    else
+        (void)nk_lasting_write(l->folder, &l->lasting);
+}
+
+static void on_left(struct nk_job *job, bool canceled)
+{
+    (void)canceled;
+    free(NK_CONTAINER_OF(job, struct nk_lifetime, job));
+}
+
+/* The last word. The loop waits for it, but is not held by a disk that does not answer. */
 static void leave(struct nk_lifetime *l)
 {
-    if (l->jobs && l->forgotten)
-        nk_lasting_remove(l->folder);
-    else if (l->jobs) {
-        fill(l);
-        (void)nk_lasting_write(l->folder, &l->lasting);
+    if (!l->jobs) {
+        free(l);
+        return;
     }
-    free(l);
+    fill(l);
+    l->job = (struct nk_job){.work = leave_work, .done = on_left};
+    nk_job_submit(l->jobs, &l->job);
 }
 
 static void on_closed(uv_handle_t *handle)

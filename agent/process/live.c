@@ -13,6 +13,7 @@ struct nk_live *nk_live_new(struct nk_process *p)
         return NULL;
     l->process = p;
     nk_process_ref(p);
+    nk_list_append(nk_registry_lives(p->registry), &l->link);
     l->read_size = 512;
     for (int i = 0; i < 2; i++)
         l->out[i] = (struct nk_output){.live = l, .fd = -1, .stream = i ? NK_STDERR : NK_STDOUT};
@@ -67,6 +68,7 @@ static void close_all(struct nk_live *l)
 {
     struct nk_process *p = l->process;
 
+    nk_list_remove(&l->link);
     l->closing = true;
     l->process = NULL;
     p->live = NULL;
@@ -100,4 +102,15 @@ void nk_live_abort(struct nk_live *l)
 {
     if (!l->closing)
         close_all(l);
+}
+
+void nk_live_leave(struct nk_live *l)
+{
+    const struct nk_process *p = l->process;
+
+    if (p->state == NK_PROC_STARTING) /* the starter still has it */
+        return;
+    if (p->state == NK_PROC_RUNNING && !p->reaped && !p->hosted)
+        nk_reaper_forget(nk_registry_reaper(p->registry), &l->watch);
+    close_all(l);
 }

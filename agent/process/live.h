@@ -60,6 +60,7 @@ struct nk_tree_job {
 
 struct nk_live {
     struct nk_process *process; /* holds a reference */
+    struct nk_list link;        /* in the registry's list of what is open */
     struct nk_output out[2];
     struct nk_input in;
     struct nk_terminal *terminal; /* owned; NULL: on pipes. Its master is out[0] and, again, in */
@@ -91,6 +92,7 @@ struct nk_live *nk_live_new(struct nk_process *p);    /* NULL: no memory */
 int nk_live_open(struct nk_live *l, uv_loop_t *loop); /* handles on the descriptors. 0 or -errno */
 void nk_live_settle(struct nk_live *l); /* releases it if nothing is open and the command is over */
 void nk_live_abort(struct nk_live *l);  /* releases it at once: the start failed */
+void nk_live_leave(struct nk_live *l);  /* the same at the registry's end, whoever still runs */
 void nk_live_unhandle(struct nk_live *l); /* one handle or job less; frees after the last */
 
 /* output.c */
@@ -142,6 +144,7 @@ unsigned nk_registry_enter(const struct nk_registry *r, int out[NK_CGROUP_ENTER_
 uv_loop_t *nk_registry_loop(const struct nk_registry *r);
 struct nk_spawner *nk_registry_spawner(const struct nk_registry *r);
 struct nk_reaper *nk_registry_reaper(const struct nk_registry *r);
+struct nk_list *nk_registry_lives(struct nk_registry *r);
 int nk_tree_job_start(struct nk_process *p, int signo);  /* 0 or -ENOMEM */
 bool nk_registry_is_frozen(const struct nk_registry *r); /* nobody acts on a signal but KILL */
 

@@ -51,6 +51,7 @@ int nk_registry_open(const struct nk_registry_config *cfg, struct nk_registry **
     r->orphans_come = getpid() == 1 || nk_has(cfg->kernel, NK_MECH_SUBREAPER);
     r->scan_serial = 1;
     nk_list_init(&r->owners);
+    nk_list_init(&r->lives);
     nk_list_init(&r->suspects);
     nk_list_init(&r->settles);
     init_owner(&r->own);
@@ -123,6 +124,17 @@ static void join_ended(struct nk_process *p)
         unlist(nk_list_entry(o->ended.next, struct nk_process, link));
 }
 
+/* Pipes that somebody holds whom we could not end would hold the loop. */
+static void leave_all(struct nk_registry *r)
+{
+    struct nk_list *n, *next;
+
+    for (n = r->lives.next; n != &r->lives; n = next) {
+        next = n->next;
+        nk_live_leave(nk_list_entry(n, struct nk_live, link));
+    }
+}
+
 void nk_registry_close(struct nk_registry **slot)
 {
     struct nk_registry *r = *slot;
@@ -133,6 +145,7 @@ void nk_registry_close(struct nk_registry **slot)
     nk_reaper_on_pass(r->cfg.reaper, NULL, NULL);
     while (!nk_list_empty(&r->suspects))
         nk_trees_clear(r, nk_list_entry(r->suspects.next, struct nk_process, suspect));
+    leave_all(r);
     while (!nk_list_empty(&r->owners)) {
         struct nk_owner *o = nk_list_entry(r->owners.next, struct nk_owner, link);
 
@@ -465,6 +478,11 @@ struct nk_spawner *nk_registry_spawner(const struct nk_registry *r)
 struct nk_reaper *nk_registry_reaper(const struct nk_registry *r)
 {
     return r->cfg.reaper;
+}
+
+struct nk_list *nk_registry_lives(struct nk_registry *r)
+{
+    return &r->lives;
 }
 
 void nk_registry_count_read(struct nk_registry *r, size_t n)

@@ -24,6 +24,7 @@ struct nk_registry {
     uint64_t serial;
     bool orphans_come; /* process 1 or subreaper: childless means that nothing lives */
 
+    struct nk_list lives;    /* what is open of commands */
     struct nk_list suspects; /* ended records whose trees are not known to be gone */
     struct nk_list settles;
     uv_timer_t scan_timer;
