@@ -200,7 +200,7 @@ static void on_drained(void *ctx)
     }
     a->sweeping = true;
     end_within(a, SWEEP_MS);
-    a->sweep = (struct nk_job){.work = sweep_work, .done = sweep_done};
+    a->sweep = (struct nk_job){.work = sweep_work, .done = sweep_done, .urgent = true};
     nk_job_submit(a->jobs, &a->sweep);
 }
 

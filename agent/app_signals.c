@@ -63,7 +63,7 @@ void nk_app_signals_block(const struct nk_config *cfg)
 
     fill(cfg, &set);
     (void)sigaddset(&set, SIGPIPE);
-    (void)sigaddset(&set, SIGXFSZ); /* a write beyond a limit of whoever started us fails by errno */
+    (void)sigaddset(&set, SIGXFSZ); /* beyond a limit of the operator's a write fails by errno */
     (void)sigaddset(&set, SIGCHLD);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }

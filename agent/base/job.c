@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #define SHARE_MAX (NK_JOB_THREADS / 2)
+#define PLAIN_MAX (NK_JOB_THREADS - NK_JOB_URGENT)
 #define OWN_GROUPS 64 /* with more groups of its own the daemon may not switch */
 
 /*
- * At most NK_JOB_THREADS jobs are with libuv at a time; the others wait here, one queue a share. The
- * first job of each queue stands in `heads`, and carries the rest of its queue in `rest`. A queue
+ * At most NK_JOB_THREADS jobs are with libuv at a time; the others wait here, one queue a share, and
+ * one more for what is urgent of it. The first job of each queue stands in `heads`, and carries the rest of its queue in `rest`. A queue
  * that was served goes to the end, so shares take turns.
  */
 struct nk_jobs {
@@ -19,6 +20,7 @@ struct nk_jobs {
     struct nk_list heads;   /* of nk_job.link */
     struct nk_list running; /* of nk_job.link: handed to libuv */
     unsigned running_count;
+    unsigned plain_count; /* of these: not urgent */
     unsigned active;
 };
 
@@ -62,19 +64,24 @@ static struct nk_job *job_of(struct nk_list *link)
     return nk_list_entry(link, struct nk_job, link);
 }
 
-static unsigned running_of(const struct nk_jobs *jobs, const void *share)
+static bool are_alike(const struct nk_job *a, const struct nk_job *b)
+{
+    return a->share == b->share && a->urgent == b->urgent;
+}
+
+static unsigned running_like(const struct nk_jobs *jobs, const struct nk_job *job)
 {
     unsigned n = 0;
 
     for (struct nk_list *at = jobs->running.next; at != &jobs->running; at = at->next)
-        n += job_of(at)->share == share;
+        n += are_alike(job_of(at), job);
     return n;
 }
 
-static struct nk_job *find_head(struct nk_jobs *jobs, const void *share)
+static struct nk_job *find_head(struct nk_jobs *jobs, const struct nk_job *job)
 {
     for (struct nk_list *at = jobs->heads.next; at != &jobs->heads; at = at->next) {
-        if (job_of(at)->share == share)
+        if (are_alike(job_of(at), job))
             return job_of(at);
     }
     return NULL;
@@ -82,7 +89,7 @@ static struct nk_job *find_head(struct nk_jobs *jobs, const void *share)
 
 static void enqueue(struct nk_jobs *jobs, struct nk_job *job)
 {
-    struct nk_job *head = find_head(jobs, job->share);
+    struct nk_job *head = find_head(jobs, job);
 
     nk_list_init(&job->rest);
     nk_list_append(head ? &head->rest : &jobs->heads, &job->link);
@@ -137,8 +144,10 @@ static void on_worked(uv_work_t *req, int status)
     struct nk_job *job = req->data;
     struct nk_jobs *jobs = job->jobs;
 
-    if (nk_list_linked(&job->link))
+    if (nk_list_linked(&job->link)) {
         jobs->running_count--;
+        jobs->plain_count -= !job->urgent;
+    }
     nk_list_remove(&job->link);
     jobs->active--;
     dispatch(jobs);
@@ -151,13 +160,24 @@ static void hand_over(struct nk_jobs *jobs, struct nk_job *job)
     (void)uv_queue_work(jobs->loop, &job->req, on_work, on_worked); /* fails only without on_work */
 }
 
+static bool is_alone(const struct nk_jobs *jobs, const struct nk_job *head)
+{
+    for (struct nk_list *at = jobs->heads.next; at != &jobs->heads; at = at->next) {
+        if (job_of(at)->share != head->share)
+            return false;
+    }
+    return true;
+}
+
 /* A share has at most half of the pool, so that another one never waits for all of its jobs. Only
  * the sandbox's own, which have no identity to protect from, may take more while they are alone. */
 static bool may_start(const struct nk_jobs *jobs, const struct nk_job *head)
 {
-    bool alone = jobs->heads.next == jobs->heads.prev;
+    unsigned most = head->urgent ? NK_JOB_URGENT : SHARE_MAX;
 
-    return running_of(jobs, head->share) < SHARE_MAX || (!head->share && alone);
+    if (!head->urgent && jobs->plain_count >= PLAIN_MAX)
+        return false;
+    return running_like(jobs, head) < most || (!head->share && is_alone(jobs, head));
 }
 
 static struct nk_job *find_next(struct nk_jobs *jobs)
@@ -180,6 +200,7 @@ static void dispatch(struct nk_jobs *jobs)
         job->queued = false;
         nk_list_append(&jobs->running, &job->link);
         jobs->running_count++;
+        jobs->plain_count += !job->urgent;
         hand_over(jobs, job);
     }
 }

@@ -11,7 +11,8 @@
  *
  * One `share` (an identity, or NULL for the sandbox's own) has at most half of the pool at a time;
  * the rest of its jobs queue in order, and shares take turns. NULL may have more while no other
- * share waits.
+ * share waits. NK_JOB_URGENT threads are for urgent jobs alone: those that touch no disk of a user,
+ * which may never answer, and that all else relies on. They have a queue of their own.
  */
 #ifndef NK_BASE_JOB_H
 #define NK_BASE_JOB_H
@@ -23,6 +24,7 @@
 #include "base/list.h"
 
 #define NK_JOB_THREADS 8
+#define NK_JOB_URGENT 2
 
 struct nk_jobs;
 
@@ -31,6 +33,7 @@ struct nk_job {
     void (*done)(struct nk_job *job, bool canceled); /* canceled: work never ran */
     const struct nk_creds *as;                       /* borrowed until done; NULL: as the daemon */
     const void *share;                               /* borrowed: a key, never looked into */
+    bool urgent;
     int switch_errno; /* set when `as` could not be taken: work did not run, done is called */
     /* the pool's own */
     struct nk_jobs *jobs;

@@ -96,7 +96,7 @@ static void on_tick(uv_timer_t *timer)
     if (!any)
         return;
     g->busy = true;
-    g->job = (struct nk_job){.work = work, .done = on_done};
+    g->job = (struct nk_job){.work = work, .done = on_done, .urgent = true};
     r->jobs++;
     nk_job_submit(r->cfg.jobs, &g->job);
 }

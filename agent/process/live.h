@@ -87,7 +87,6 @@ struct nk_live {
     struct nk_drain *drain;  /* borrowed: waits until `must_read` is read; NULL: nobody does */
 };
 
-/* live.c */
 struct nk_live *nk_live_new(struct nk_process *p);    /* NULL: no memory */
 int nk_live_open(struct nk_live *l, uv_loop_t *loop); /* handles on the descriptors. 0 or -errno */
 void nk_live_settle(struct nk_live *l); /* releases it if nothing is open and the command is over */
@@ -132,9 +131,9 @@ void nk_process_step(struct nk_process *p);
 void nk_process_drop_results(struct nk_process *p);
 void nk_process_arm_timeout(struct nk_live *l, uint64_t ms);
 
-/* registry.c, trees.c */
+/* registry.c, trees.c; this one takes a slot */
 struct nk_process *nk_registry_adopt(struct nk_registry *r, const struct nk_command *cmd,
-                                     struct nk_err *err); /* takes a slot */
+                                     struct nk_err *err);
 void nk_registry_failed(struct nk_process *p); /* never started: gives the slot back, forgets */
 void nk_registry_started(struct nk_process *p);
 void nk_registry_ended(struct nk_process *p);   /* gives the slot back, remembers */
@@ -145,7 +144,7 @@ uv_loop_t *nk_registry_loop(const struct nk_registry *r);
 struct nk_spawner *nk_registry_spawner(const struct nk_registry *r);
 struct nk_reaper *nk_registry_reaper(const struct nk_registry *r);
 struct nk_list *nk_registry_lives(struct nk_registry *r);
-int nk_tree_job_start(struct nk_process *p, int signo);  /* 0 or -ENOMEM */
+int nk_tree_job_start(struct nk_process *p, int signo);  /* 0 or -errno */
 bool nk_registry_is_frozen(const struct nk_registry *r); /* nobody acts on a signal but KILL */
 
 #endif

@@ -123,7 +123,7 @@ void nk_pause_step(struct nk_registry *r)
     if (!r->pause_waits || is_starting(r))
         return;
     r->pause_waits = false;
-    r->pause_job = (struct nk_job){.work = freeze_work, .done = freeze_done};
+    r->pause_job = (struct nk_job){.work = freeze_work, .done = freeze_done, .urgent = true};
     r->jobs++;
     nk_job_submit(r->cfg.jobs, &r->pause_job);
 }

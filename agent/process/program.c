@@ -131,7 +131,7 @@ static void look(struct nk_program *p, int signo)
                                .leader = p->pid,
                                .pidfd = p->cfg.pidfd,
                                .but = asks_group(p, signo) ? 0 : p->group};
-    p->job = (struct nk_job){.work = work, .done = on_done};
+    p->job = (struct nk_job){.work = work, .done = on_done, .urgent = true};
     nk_job_submit(p->cfg.jobs, &p->job);
 }
 

@@ -131,7 +131,7 @@ static void start_scan(struct nk_registry *r)
     r->scan_busy = true;
     r->scan_again = false;
     r->scan_began_ms = nk_clock_mono_ms();
-    r->scan_job = (struct nk_job){.work = scan_work, .done = scan_done};
+    r->scan_job = (struct nk_job){.work = scan_work, .done = scan_done, .urgent = true};
     r->jobs++;
     nk_job_submit(r->cfg.jobs, &r->scan_job);
 }
@@ -266,13 +266,15 @@ int nk_tree_job_start(struct nk_process *p, int signo)
     bool embedded = l && !l->kill_busy;
     struct nk_tree_job *t;
 
+    if (!nk_has(r->cfg.kernel, NK_MECH_PROC)) /* nobody would be found */
+        return -ENOSYS;
     if (nk_volley_add(p, signo))
         return 0;
     t = embedded ? &l->kill : calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
     *t = (struct nk_tree_job){
-        .job = {.work = kill_work, .done = kill_done, .share = p->owner},
+        .job = {.work = kill_work, .done = kill_done, .share = p->owner, .urgent = true},
         .tree = {p->mark, p->pid, nk_has(r->cfg.kernel, NK_MECH_PIDFD)},
         .process = p,
         .live = embedded ? l : NULL,

@@ -129,7 +129,7 @@ static void start(struct nk_registry *r)
     if (s->due.mark)
         memset(s->due.mark, OUT, r->marks.count);
     s->busy = true;
-    s->job = (struct nk_job){.work = work, .done = on_done};
+    s->job = (struct nk_job){.work = work, .done = on_done, .urgent = true};
     r->jobs++;
     nk_job_submit(r->cfg.jobs, &s->job);
 }

@@ -125,26 +125,53 @@ static void work_is_done_elsewhere_and_handed_back_here(void **state)
     assert_false(uv_thread_equal(&t.thread, &here));
 }
 
-/* Eight jobs that wait for each other end only when all of them run at once. */
+/* Jobs that wait for each other end only when all of them run at once. */
 static void the_sandboxs_own_may_use_the_whole_pool_alone(void **state)
 {
     struct fixture *f = *state;
-    struct task tasks[NK_JOB_THREADS] = {0};
+    struct task tasks[NK_JOB_THREADS - NK_JOB_URGENT] = {0};
     uv_sem_t arrive, gate;
 
     assert_int_equal(uv_sem_init(&arrive, 0), 0);
     assert_int_equal(uv_sem_init(&gate, 0), 0);
-    for (size_t i = 0; i < NK_JOB_THREADS; i++) {
+    for (size_t i = 0; i < NK_COUNT(tasks); i++) {
         tasks[i].arrive = &arrive;
         tasks[i].gate = &gate;
         submit(f, &tasks[i], NULL);
     }
-    for (size_t i = 0; i < NK_JOB_THREADS; i++)
+    for (size_t i = 0; i < NK_COUNT(tasks); i++)
         uv_sem_wait(&arrive);
-    for (size_t i = 0; i < NK_JOB_THREADS; i++)
+    for (size_t i = 0; i < NK_COUNT(tasks); i++)
         uv_sem_post(&gate);
     run_all(f);
     uv_sem_destroy(&arrive);
+    uv_sem_destroy(&gate);
+}
+
+/* As on a disk that does not answer: none of them ends before the urgent ones did. */
+static void what_is_urgent_waits_for_no_other_job_of_its_share(void **state)
+{
+    struct fixture *f = *state;
+    struct task stuck[NK_JOB_THREADS * 2] = {0}, urgent[NK_JOB_THREADS * 2] = {0};
+    const void *const shares[] = {NULL, SHARE_A, SHARE_B};
+    uv_sem_t gate;
+
+    assert_int_equal(uv_sem_init(&gate, 0), 0);
+    for (size_t i = 0; i < NK_COUNT(stuck); i++) {
+        stuck[i].gate = &gate;
+        submit(f, &stuck[i], shares[i % 3]);
+    }
+    for (size_t i = 0; i < NK_COUNT(urgent); i++) {
+        urgent[i].job.urgent = true;
+        submit(f, &urgent[i], shares[i % 3]);
+    }
+    for (size_t i = 0; i < NK_COUNT(urgent); i++)
+        run_until_done(f, &urgent[i]);
+    for (size_t i = 0; i < NK_COUNT(stuck); i++)
+        assert_int_equal(stuck[i].done_count, 0);
+    for (size_t i = 0; i < NK_COUNT(stuck); i++)
+        uv_sem_post(&gate);
+    run_all(f);
     uv_sem_destroy(&gate);
 }
 
@@ -451,6 +478,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_done_elsewhere_and_handed_back_here),
         cmocka_unit_test(the_sandboxs_own_may_use_the_whole_pool_alone),
+        cmocka_unit_test(what_is_urgent_waits_for_no_other_job_of_its_share),
         cmocka_unit_test(one_identity_leaves_half_of_the_pool),
         cmocka_unit_test(jobs_of_a_share_begin_in_order),
         cmocka_unit_test(a_waiting_job_can_be_canceled),
