@@ -211,6 +211,12 @@ class Connection:
         else:
             self.send(data + (body or b""))
 
+    def send_many(self, requests):
+        """Requests without bodies, (method, target) each, in one piece."""
+        common = "".join(f"{key}: {value}\r\n" for key, value in self.common)
+        self.send("".join(f"{method} {target} HTTP/1.1\r\nHost: {self.host}\r\n{common}\r\n"
+                          for method, target in requests))
+
     def read_head(self):
         """Status line and headers; 100 Continue is returned like any other."""
         lines = self.read_until(b"\r\n\r\n").decode("latin-1").split("\r\n")

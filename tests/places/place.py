@@ -486,7 +486,7 @@ busybox ip link set lo up
 busybox ip addr add 10.0.2.15/24 dev eth0
 busybox ip link set eth0 up
 {before}
-exec /sbin/nookd serve --listen 0.0.0.0:8099 --token-file /etc/token
+exec /sbin/nookd serve --identities --listen 0.0.0.0:8099 --token-file /etc/token
 """
 
 
