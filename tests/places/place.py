@@ -96,6 +96,7 @@ class Place(Asker):
     pid1 = True           # whether nookd is process 1 there
     gvisor = False
     shell = True          # whether there is a busybox
+    cuts = True           # whether a connection ends with the exec that carries it
 
     def __init__(self, name):
         self.name = name
@@ -143,10 +144,14 @@ class Place(Asker):
     def connect(self, tcp=None, auth=True, wait=30):
         ours, theirs = socket.socketpair()
         link = subprocess.Popen(self.inside("/sbin/nookd", "proxy"), stdin=theirs, stdout=theirs,
-                                stderr=subprocess.DEVNULL)
+                                stderr=subprocess.DEVNULL, start_new_session=True)
         theirs.close()
         self.links = [one for one in self.links if one.poll() is None] + [link]
         return wire.Connection(ours, wait=wait)
+
+    def cut(self):
+        """The exec of the last connection is gone, with what it started on this side."""
+        os.killpg(self.links[-1].pid, signal.SIGKILL)
 
     def stderr(self):
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
@@ -185,9 +190,12 @@ class Chroot(Place):
         return self.proc.wait(30)
 
     def clear(self):
-        if getattr(self, "proc", None) and self.proc.poll() is None:
-            self.proc.kill()
-            self.proc.wait()
+        if not getattr(self, "proc", None) or self.proc.poll() is not None:
+            return
+        if hasattr(self, "pid"):  # it does not follow unshare: it has changed what it may
+            os.kill(self.pid, signal.SIGKILL)
+        self.proc.kill()
+        self.proc.wait()
 
 
 class Scratch(Chroot):
@@ -346,9 +354,13 @@ class SharedPid(Bundle):
 
 
 class Gvisor(Bundle):
-    """Process 1 under gVisor: the release that `runsc` names, `platform` its way to run code."""
+    """Process 1 under gVisor: the release that `runsc` names, `platform` its way to run code.
+
+    What `runsc exec` was given as its streams is the sandbox's from then on, and outlives it.
+    """
 
     gvisor = True
+    cuts = False
     platform = "ptrace"
 
     def find_runtime(self):
@@ -496,6 +508,7 @@ class Vm(Place):
     There is no exec from outside: the host's own nookd is the client, over a forwarded port.
     """
 
+    cuts = False
     before = ""   # the last lines of the init ahead of nookd
 
     def prepare(self):
