@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the acceptance of tests/places in real places: sh tests/places.sh [PLACE…]; without a name in
 # all that this machine can have. Groups: roots (chroot; and the binary's own tests), runc, gvisor,
-# cri, vm. What is missing is
-# installed where that is possible (Debian, root); a place that cannot be had is skipped, with the reason.
+# cri, vm; and, only where it is named, image: container/Containerfile built and run by podman, which
+# takes minutes and 2 GB (kept in build/places/engine). What is missing is installed where that is
+# possible (Debian, root); a place that cannot be had is skipped, with the reason.
 #
 # NOOK_BINARY (the static binary, built when not given). PYTEST_ARGS: more arguments of pytest.
 set -u
@@ -86,6 +87,7 @@ for name in "$@"; do
     runc) install runc ;;
     gvisor) install runc runsc && fetch_runsc ;;
     cri) install containerd containernetworking-plugins runc gcc libc6-dev && fetch_crictl ;;
+    image) install podman runc mmdebstrap ;;
     vm) install qemu-system-x86 cpio && fetch_kernel ;;
     esac
     places="$places $(places_of "$name")"

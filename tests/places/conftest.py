@@ -4,16 +4,18 @@ import os
 
 import pytest
 
+import engine
 import place as places
 
 WANTED = os.environ.get("NOOK_PLACES", " ".join(places.PLACES)).split()
+ONLY_NAMED = {"image": engine.Image}
 _made = {}  # each is made once in a session, and serves all tests
 
 
 def _get(name):
     if name not in _made:
         try:
-            _made[name] = places.make(name)
+            _made[name] = ONLY_NAMED.get(name, places.PLACES.get(name))(name)
             print(f"\n{name}: start to first answer {_made[name].took * 1000:.0f} ms, "
                   f"the runtime's own work and a client's start included")
         except places.Absent as why:

@@ -2,7 +2,7 @@
 
 Each has a way to run a program inside (what a control plane calls pod exec), and over `nookd proxy`
 run that way, connections: everything of `integration/` that asks a daemon works on a place too.
-`make(NAME)` gives one, or raises Absent with the reason why this machine cannot.
+`PLACES[NAME](NAME)` gives one, or raises Absent with the reason why this machine cannot.
 """
 
 import gzip
@@ -661,7 +661,3 @@ PLACES = {
     "cri": Cri,
     "vm": Vm,
 }
-
-
-def make(name):
-    return PLACES[name](name)
