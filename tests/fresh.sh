@@ -57,7 +57,7 @@ passed "the first command is answered"
 cat /answer
 echo
 grep -q '"exit_code":0' /answer
-kill -INT $run
+kill -TERM $run
 wait $run || true
 USER
 

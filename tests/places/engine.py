@@ -6,6 +6,7 @@ package sources. What the engine keeps is in build/places/engine, so that a seco
 
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -33,11 +34,20 @@ class Image(places.Place):
         STORE.mkdir(parents=True, exist_ok=True)
         if self.ask("image", "exists", BASE, check=False).returncode != 0:
             self.make_base()
+        tree = self.copy_of_the_tree()
         for target, name in (("nookd", BINARY_IMAGE), ("sandbox", SANDBOX_IMAGE)):
             began = time.monotonic()
-            self.build(ROOT, "--file", ROOT / "container/Containerfile", "--target", target,
+            self.build(tree, "--file", tree / "container/Containerfile", "--target", target,
                        "--build-arg", f"DEBIAN={BASE}", "--tag", name)
             print(f"\n{name}: {self.size(name) / 1e6:.1f} MB, built in {time.monotonic() - began:.0f} s")
+
+    def copy_of_the_tree(self):
+        """What is worked on meanwhile is not what is built."""
+        for name in ("agent", "container"):
+            shutil.copytree(ROOT / name, self.box / "tree" / name)
+        for name in ("CMakeLists.txt", "CMakePresets.json", ".dockerignore"):
+            shutil.copy2(ROOT / name, self.box / "tree")
+        return self.box / "tree"
 
     def ask(self, *words, **kw):
         return run("podman", "--root", STORE / "store", "--runroot", STORE / "run", "--runtime", "runc",

@@ -71,7 +71,7 @@ def events_are_whole(place, name, count):
                 got.update(piece)
                 length += len(piece)
                 assert event.id == length
-    assert (event.name, event.data["exit_code"]) == ("exit", 0)
+    assert event.name == "exit" and event.data["exit_code"] == 0, event
     for _ in range(count):
         want.update(mebibyte(0))
     assert got.digest() == want.digest()
