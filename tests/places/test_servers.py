@@ -25,7 +25,7 @@ def answers(place, port, headers=()):
     return place.get(f"/v1/proxy/{port}/readyz", headers=headers).status == 200
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def inner(place):
     """The path of the proxy to a server that answers."""
     port = free_port()

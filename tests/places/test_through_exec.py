@@ -191,7 +191,7 @@ def test_a_websocket_that_the_exec_cuts_lacks_its_close(place):
 
 def test_what_an_exec_loses_at_its_end_is_noticed(place):
     """Some runtimes lose the last bytes of a program that ends at once behind them."""
-    broken, count = 0, scaled(50, 5)
+    broken, count = 0, scaled(25, 3)
     with place.connect() as conn:
         put(conn, "through.bin", range(1), hashlib.sha256())
     for _ in range(count):
