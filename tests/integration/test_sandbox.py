@@ -185,6 +185,17 @@ def test_the_end_looks_at_all_trees_together(start_nook):
     assert looks < trees, f"{looks} looks at /proc for the end of {trees} trees"
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("command", ["echo $$ >pid; exec sleep 1000",
+                                     "sleep 1000 & echo $! >pid; sleep 0.1"])
+def test_the_end_does_not_wait_for_an_output_that_others_hold(nook, command):
+    p = start(nook, command)
+    pid = pids_in(nook.workspace / "pid", 1)[0]
+    wait_until(lambda: "exec" in command or show(nook, p["id"])["status"] == "exited")
+    with open(f"/proc/{pid}/fd/1", "wb", buffering=0):
+        assert nook.terminate() == 0
+
+
 def test_it_ends_when_its_time_is_over(start_nook):
     nook = start_nook("--ttl", 1.5, "--grace", 0.1)
     with nook.exec_stream("trap '' TERM; echo up; while :; do sleep 0.01; done") as stream:
