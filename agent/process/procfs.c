@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,48 @@ const char *nk_procfs_field(const char *status, const char *name)
 bool nk_procfs_is_dead(const char *status)
 {
     const char *state = nk_procfs_field(status, "\nState:\t");
+    const char *threads = nk_procfs_field(status, "\nThreads:\t");
 
-    return !state || *state == 'Z' || *state == 'X';
+    if (!state || *state == 'X')
+        return true;
+    return *state == 'Z' && (!threads || strtoul(threads, NULL, 10) <= 1);
+}
+
+/* Its first thread has ended; the others tell. */
+static bool threads_stand_still(int proc, const char *pid)
+{
+    char path[64], stat[1024];
+    nk_auto_fd int fd = -1;
+    const char *tid, *at;
+    DIR *dir;
+    bool still = true;
+
+    (void)snprintf(path, sizeof path, "%s/task", pid);
+    fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir)
+        (void)nk_take_fd(&fd);
+    while (dir && still && (tid = nk_procfs_next(dir))) {
+        if (nk_procfs_read(dirfd(dir), tid, "stat", stat, sizeof stat) <= 0)
+            continue;
+        at = strrchr(stat, ')'); /* the name before it may hold anything */
+        still = !at || at[1] == '\0' || strchr("TtZX", at[2]) != NULL;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return still;
+}
+
+bool nk_procfs_stands_still(int proc, const char *pid, const char *status)
+{
+    const char *state = nk_procfs_field(status, "\nState:\t");
+    const char *pending = nk_procfs_field(status, "\nShdPnd:\t");
+
+    if (!state || *state == 'T' || *state == 't')
+        return state != NULL;
+    if (*state == 'Z')
+        return threads_stand_still(proc, pid);
+    return *state == 'D' && pending && (strtoull(pending, NULL, 16) >> (SIGSTOP - 1) & 1);
 }
 
 bool nk_procfs_each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx)

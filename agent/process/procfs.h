@@ -21,7 +21,12 @@ const char *nk_procfs_next(DIR *dir);
 
 /* Of the text of a status: what follows the name ("\nState:\t"), or NULL. */
 const char *nk_procfs_field(const char *status, const char *name);
+/* Without any thread that lives: one whose first thread has ended alone shows as a zombie too. */
 bool nk_procfs_is_dead(const char *status);
+
+/* Stopped, or sure to be: a parent that waits for its vfork child, which was stopped before its exec,
+ * cannot act on the STOP that is pending. */
+bool nk_procfs_stands_still(int proc, const char *pid, const char *status);
 
 /* Calls `fn` for each supplementary group of the process; stops when it returns true. */
 bool nk_procfs_each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx);

@@ -14,10 +14,13 @@
 #include "base/scope.h"
 #include "process/procfs.h"
 
+#define PLAIN_PASSES 3  /* of a kill; whoever is then left over may be growing */
+#define STOP_PASSES 20  /* those who are dying already do not stop */
 #define GROUPS_MAX 4096 /* signalled as a whole in one pass; members of further ones one by one */
 
 struct entry {
     pid_t pid, parent, session;
+    bool still;
     bool member;
 };
 
@@ -55,13 +58,13 @@ static bool is_one_of(const char *status, const struct nk_uid_set *set)
     return false;
 }
 
-static bool belongs(int proc, const char *pid, const struct nk_tree *t)
+static bool belongs(int proc, const char *pid, const struct nk_tree *t, bool moves)
 {
     struct range marks = {t->mark, t->marks > 0 ? t->marks : 1, t->which, 0};
     char status[NK_PROCFS_STATUS_MAX];
 
     if (nk_procfs_read(proc, pid, "status", status, sizeof status) <= 0 ||
-        nk_procfs_is_dead(status))
+        nk_procfs_is_dead(status) || (moves && nk_procfs_stands_still(proc, pid, status)))
         return false;
     if (t->uids && is_one_of(status, t->uids))
         return true;
@@ -80,6 +83,7 @@ static void send_signal(int pidfd, pid_t pid, int signo)
  * being born in it, and is not sent to those that its members start on hearing it. */
 struct told {
     int signo;
+    bool moves; /* only to those who do not stand still */
     size_t count, cap;
     pid_t *group; /* owned */
 };
@@ -140,11 +144,11 @@ static bool signal_marked(const struct nk_tree *t, int proc, const char *name, s
     nk_auto_fd int pidfd = -1;
     pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-    if (pid == getpid() || is_left_out(t, pid) || !belongs(proc, name, t))
+    if (pid == getpid() || is_left_out(t, pid) || !belongs(proc, name, t, told->moves))
         return false;
     if (t->pidfd && told->signo != 0) {
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (pidfd >= 0 && !belongs(proc, name, t))
+        if (pidfd >= 0 && !belongs(proc, name, t, told->moves))
             return false;
     }
     tell(told, pidfd, pid);
@@ -166,16 +170,17 @@ static bool read_entry(int proc, const char *name, struct entry *out)
     char stat[1024];
     const char *at;
     char state;
-    int parent, group, session;
+    int parent, group, session, threads = 0;
 
     if (nk_procfs_read(proc, name, "stat", stat, sizeof stat) <= 0)
         return false;
     at = strrchr(stat, ')'); /* the name before it may hold anything */
-    if (!at || sscanf(at, ") %c %d %d %d", &state, &parent, &group, &session) != 4)
+    if (!at || sscanf(at, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+                      &state, &parent, &group, &session, &threads) < 4)
         return false;
-    if (state == 'Z' || state == 'X')
+    if (state == 'X' || (state == 'Z' && threads <= 1))
         return false;
-    *out = (struct entry){(pid_t)strtol(name, NULL, 10), parent, session, false};
+    *out = (struct entry){(pid_t)strtol(name, NULL, 10), parent, session, state == 'T', false};
     return true;
 }
 
@@ -249,7 +254,8 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *tol
     for (size_t i = 0; i < table.count; i++) {
         pid_t pid = table.item[i].pid;
 
-        if (!table.item[i].member || pid == getpid() || is_left_out(t, pid))
+        if (!table.item[i].member || pid == getpid() || is_left_out(t, pid) ||
+            (told->moves && table.item[i].still))
             continue;
         tell(told, -1, pid);
         found++;
@@ -257,18 +263,30 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *tol
     return found;
 }
 
-int nk_tree_signal(const struct nk_tree *t, int signo)
+static int pass(const struct nk_tree *t, struct told *told)
 {
-    struct told told = {.signo = signo};
     DIR *dir = opendir("/proc");
     int found;
 
     if (!dir)
         return -errno;
-    found = t->mark || t->uids ? signal_by_mark(t, dir, &told) : signal_by_session(t, dir, &told);
+    found = t->mark || t->uids ? signal_by_mark(t, dir, told) : signal_by_session(t, dir, told);
     (void)closedir(dir);
-    free(told.group);
+    free(told->group);
     return found;
+}
+
+int nk_tree_signal(const struct nk_tree *t, int signo)
+{
+    return pass(t, &(struct told){.signo = signo});
+}
+
+/* Who dies makes room for one who is born: of a bomb all are stopped first, at its limit then. */
+static void hold_still(const struct nk_tree *t, uint64_t until_ms)
+{
+    for (int i = 0; i < STOP_PASSES && nk_clock_mono_ms() <= until_ms; i++)
+        if (pass(t, &(struct told){.signo = SIGSTOP, .moves = true}) <= 0)
+            return;
 }
 
 int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
@@ -276,8 +294,12 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
     uint64_t until = nk_clock_mono_ms() + deadline_ms;
     int quiet = 0;
 
-    while (quiet < 2) {
-        int found = nk_tree_signal(t, SIGKILL);
+    for (int i = 0; quiet < 2; i++) {
+        int found;
+
+        if (i >= PLAIN_PASSES)
+            hold_still(t, until);
+        found = nk_tree_signal(t, SIGKILL);
 
         if (found < 0 && found != -ENOMEM)
             return found;
@@ -382,18 +404,6 @@ int nk_tree_users(uid_t first, unsigned count, uint8_t *alive)
     return 0;
 }
 
-/* Stopped, or sure to be: a parent that waits for its vfork child, which was stopped before its exec,
- * cannot act on the STOP that is pending. */
-static bool stands_still(const char *status)
-{
-    const char *state = nk_procfs_field(status, "\nState:\t");
-    const char *pending = nk_procfs_field(status, "\nShdPnd:\t");
-
-    if (!state || *state == 'T' || *state == 't')
-        return state != NULL;
-    return *state == 'D' && pending && (strtoull(pending, NULL, 16) >> (SIGSTOP - 1) & 1);
-}
-
 /* How many were signalled. One that is stopped already needs no second STOP. */
 static int freeze_pass(DIR *dir, struct range range, bool freeze)
 {
@@ -407,7 +417,8 @@ static int freeze_pass(DIR *dir, struct range range, bool freeze)
         if (pid == getpid() ||
             nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) <= 0)
             continue;
-        if (nk_procfs_is_dead(status) || (freeze && stands_still(status)))
+        if (nk_procfs_is_dead(status) ||
+            (freeze && nk_procfs_stands_still(dirfd(dir), name, status)))
             continue;
         if (!nk_procfs_each_group(status, in_range, &range))
             continue;

@@ -41,7 +41,8 @@ struct nk_tree {
 /* One pass. How many live (not zombie) processes were found and signalled, or -errno. 0 looks only. */
 int nk_tree_signal(const struct nk_tree *t, int signo);
 
-/* KILL, pass after pass, until two in a row find nothing. 0, or -ETIMEDOUT. */
+/* KILL, pass after pass, until two in a row find nothing; one that grows is stopped before. 0, or
+ * -ETIMEDOUT. */
 int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms);
 
 /* Which of the marks first … first + count - 1 somebody carries: one pass, a byte each in `alive`. */

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from nook import all_pids, is_sanitized, scaled, status_field
+from groups import is_frozen
+from nook import all_pids, is_sanitized, proc_stat, scaled, status_field
 from wire import wait_until
 
 
@@ -212,6 +213,61 @@ def test_killing_a_tree_reaches_what_daemonized(nook):
     nook.post(f"/v1/processes/{p['id']}/kill", {"signal": "KILL"})
     wait_until(lambda: not any(map(lives, pids)), 20, "the whole tree is gone")
     assert show(nook, p["id"], wait=30)["tree"] is False
+
+
+HEADLESS = """
+import ctypes, os, threading, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+def go_on():
+    while open(f"/proc/{os.getpid()}/stat").read().split()[2] != "Z":
+        time.sleep(0.01)
+    open("pid", "w").write(str(os.getpid()))
+    while True:
+        time.sleep(0.01)
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).pthread_exit(0)
+"""
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("means", [(), ("--without", "cgroup")], ids=["group", "walk"])
+def test_a_process_whose_first_thread_has_ended_is_no_dead_one(start_nook, means):
+    """It shows as a zombie, and its other threads do what they like."""
+    nook = start_nook(*means)
+    p = start(nook, ["python3", "-c", HEADLESS])
+    pid = pids_in(nook.workspace / "pid", 1)[0]
+    assert proc_stat(pid)[0] == "Z"
+    wait_until(lambda: show(nook, p["id"])["status"] == "exited")
+    assert show(nook, p["id"])["tree"] is True
+    assert nook.post("/v1/sandbox/pause", wait=60).status == 200
+    last = next(t for t in os.listdir(f"/proc/{pid}/task") if int(t) != pid)
+    assert is_frozen(pid) or proc_stat(f"{pid}/task/{last}")[0] == "T"
+    assert nook.post("/v1/sandbox/resume", wait=60).status == 200
+    nook.post(f"/v1/processes/{p['id']}/kill", {"signal": "KILL"})
+    wait_until(lambda: proc_stat(pid) is None, 20, "it is gone")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("means", [(), ("--without", "cgroup")], ids=["group", "walk"])
+def test_a_bomb_that_grows_while_it_is_killed_ends(start_nook, means):
+    """Whoever dies makes room for another, in a session of its own, that its killer has not met."""
+    nook = start_nook("--max-processes", 40, *means)
+    p = start(nook, ["python3", "-c", """if True:
+        import os, time
+        open('pid', 'w').write(str(os.getpid()))
+        while True:
+            try:
+                if os.fork() == 0:
+                    os.setsid()
+            except OSError:
+                time.sleep(0.001)
+        """])
+    pids_in(nook.workspace / "pid", 1)
+    wait_until(lambda: len(nook.descendants()) > 20, 20, "it has grown")
+    nook.post(f"/v1/processes/{p['id']}/kill", {"signal": "KILL"}, wait=60)
+    wait_until(lambda: not nook.descendants(), 30, "nothing of it is left")
 
 
 @pytest.mark.root
