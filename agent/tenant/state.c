@@ -42,6 +42,49 @@ static int make_parents(const char *path, struct nk_err *err)
     return 0;
 }
 
+/* Of what may lie in one that no identity has used yet. */
+static bool is_harmless(const char *name)
+{
+    static const char *const names[] = {".", "..", "lost+found", "lifetime", "lifetime.new"};
+
+    for (size_t i = 0; i < NK_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether somebody else keeps things there: "lock" is what we made first. */
+static bool is_used(int fd)
+{
+    int own = openat(fd, ".", DIR_FLAGS);
+    DIR *dir = own < 0 ? NULL : fdopendir(own);
+    struct dirent *e = NULL;
+
+    if (!dir) {
+        nk_close_fd(&own);
+        return true;
+    }
+    if (faccessat(fd, "lock", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        while ((e = readdir(dir)) && is_harmless(e->d_name))
+            continue;
+    (void)closedir(dir);
+    return e != NULL;
+}
+
+/* Its mode is about to be changed: of a folder like /tmp that would shut everybody out. */
+static int check_ours(int fd, const char *path, struct nk_err *err)
+{
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return nk_fail_sys(err, errno, "cannot open the state folder %.150s", path);
+    if ((st.st_mode & 07777) == PASS_THROUGH)
+        return 0;
+    if ((st.st_mode & 07222) != S_IWUSR || is_used(fd))
+        return nk_fail(err, NK_FORBIDDEN, "the state folder %.150s is not nookd's alone", path);
+    return 0;
+}
+
 /* A folder of our own that others may pass through, and no more. */
 static int claim(int fd, const char *name, struct nk_err *err)
 {
@@ -64,7 +107,7 @@ int nk_state_open(const char *path, struct nk_state *out, struct nk_err *err)
     if (make_parents(path, err) < 0)
         return -1;
     s.dir = open(path, DIR_FLAGS);
-    if (claim(s.dir, path, err) < 0)
+    if (check_ours(s.dir, path, err) < 0 || claim(s.dir, path, err) < 0)
         goto failed;
     if (mkdirat(s.dir, "w", PASS_THROUGH) < 0 && errno != EEXIST) {
         (void)nk_fail_sys(err, errno, "cannot make the workspaces' folder");

@@ -138,3 +138,20 @@ def test_without_proc_a_child_that_nobody_finds_does_not_hold_the_end(start_nook
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: all((proc_stat(pid) or "Z")[0] == "Z" for pid in left), 20, "killed")
+
+
+@needs_root
+@pytest.mark.parametrize("mode, inside", [(0o1777, []), (0o755, ["etc"]), (0o555, [])],
+                         ids=["like_tmp", "like_the_root", "like_proc"])
+def test_a_state_folder_that_is_not_ours_alone_is_left_as_it_is(tmp_path, mode, inside):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    for name in inside:
+        (folder / name).mkdir()
+    folder.chmod(mode)
+    status, said = harness.refuse("--socket", tmp_path / "run/api.sock", "--identities",
+                                  "--state-dir", folder, "--writable", tmp_path / "files",
+                                  "--output-dir", tmp_path / "files", "--user", "12345:12345")
+    assert (status, "not nookd's alone" in said) == (2, True), said
+    assert folder.stat().st_mode & 0o7777 == mode
+    assert not (folder / "w").exists()
