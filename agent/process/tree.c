@@ -304,7 +304,7 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
         if (found < 0 && found != -ENOMEM)
             return found;
         quiet = found == 0 ? quiet + 1 : 0;
-        if (nk_clock_mono_ms() > until)
+        if (quiet < 2 && nk_clock_mono_ms() > until)
             return -ETIMEDOUT;
         if (found > 0)
             (void)poll(NULL, 0, 1); /* let the killed ones die before looking again */
@@ -431,9 +431,10 @@ static int freeze_pass(DIR *dir, struct range range, bool freeze)
 int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_ms)
 {
     uint64_t until = nk_clock_mono_ms() + deadline_ms;
+    int least = freeze ? 2 : 1;
     int quiet = 0;
 
-    while (quiet < (freeze ? 2 : 1)) {
+    while (quiet < least) {
         DIR *dir = opendir("/proc");
         int found;
 
@@ -442,7 +443,7 @@ int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_m
         found = freeze_pass(dir, (struct range){first, count, NULL, 0}, freeze);
         (void)closedir(dir);
         quiet = found == 0 || !freeze ? quiet + 1 : 0;
-        if (nk_clock_mono_ms() > until)
+        if (quiet < least && nk_clock_mono_ms() > until)
             return -ETIMEDOUT;
         if (found > 0 && freeze)
             (void)poll(NULL, 0, 1); /* let them stop before looking again */
