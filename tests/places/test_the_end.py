@@ -1,4 +1,4 @@
-"""The last file of this folder: a place is over with it."""
+"""The last file of this folder, by its name: a place is over with it."""
 
 import pytest
 
