@@ -102,7 +102,9 @@ static void on_packed(void *ctx, const struct nk_tar_result *result, const struc
     struct transfer *t = ctx;
 
     (void)result;
-    if (!t->begun && err)
+    if (t->begun && err)
+        nk_problem_broken_off(t->req, err);
+    else if (err)
         nk_req_fail(t->req, err);
     /* A worker that says it is done before it was ready is not ours any more. */
     if (!t->begun && !err)

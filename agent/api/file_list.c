@@ -69,6 +69,8 @@ static void reply(struct list_call *call)
         write_cursor(call);
     else
         nk_json_out_null(&call->out, "next");
+    if (call->listing.too_deep)
+        nk_json_out_bool(&call->out, "too_deep", true);
     nk_json_out_close(&call->out, '}');
     nk_wire_reply(call->req, 200, &call->body);
 }

@@ -131,7 +131,8 @@ void nk_problem_headers(struct nk_req *req, const struct nk_err *err)
     }
 }
 
-static void log_fault(const struct nk_req *req, const struct nk_err *err)
+static void log_err(enum nk_log_level level, const char *event, const struct nk_req *req,
+                    const struct nk_err *err)
 {
     const struct nk_log_field fields[] = {
         {"request_id", nk_req_id(req), 0},
@@ -140,7 +141,12 @@ static void log_fault(const struct nk_req *req, const struct nk_err *err)
         {NULL, NULL, 0},
     };
 
-    nk_log_write(NK_LOG_ERROR, "fault", err->msg, fields);
+    nk_log_write(level, event, err->msg, fields);
+}
+
+void nk_problem_broken_off(struct nk_req *req, const struct nk_err *err)
+{
+    log_err(NK_LOG_WARN, "broken_off", req, err);
 }
 
 void nk_problem_reply(struct nk_req *req, const struct nk_err *err)
@@ -149,7 +155,7 @@ void nk_problem_reply(struct nk_req *req, const struct nk_err *err)
     struct nk_json_out o = {.buf = &body};
 
     if (nk_problem_status(err->code) == 500)
-        log_fault(req, err);
+        log_err(NK_LOG_ERROR, "fault", req, err);
     nk_problem_headers(req, err);
     nk_json_out_open(&o, NULL, '{');
     nk_json_out_open(&o, "error", '{');

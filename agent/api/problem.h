@@ -20,6 +20,9 @@ void nk_problem_members(struct nk_json_out *o, const struct nk_err *err);
 /* The headers that belong to the code: Allow, Retry-After, WWW-Authenticate. */
 void nk_problem_headers(struct nk_req *req, const struct nk_err *err);
 
+/* The answer had begun and will be cut: only the log can still say why. */
+void nk_problem_broken_off(struct nk_req *req, const struct nk_err *err);
+
 /* Answers the request from `err` (the server's `problem` hook). */
 void nk_problem_reply(struct nk_req *req, const struct nk_err *err);
 

@@ -28,7 +28,7 @@ static const char *full_path(struct nk_listing *l, const struct nk_walk_entry *e
     const char *folder = l->place.path;
     size_t len = strcmp(folder, ".") == 0 ? 0 : strlen(folder);
 
-    if (len + 1 + e->path_len >= sizeof l->text)
+    if (len + 1 + e->path_len > NK_PLACE_PATH_MAX)
         return NULL;
     memcpy(l->text, folder, len);
     if (len > 0 && folder[len - 1] != '/')
@@ -43,8 +43,10 @@ static int tell(struct nk_listing *l, const struct nk_walk_entry *e)
 
     entry.path = full_path(l, e);
     entry.name = e->name;
-    if (!entry.path)
+    if (!entry.path) {
+        l->too_deep = true;
         return 0;
+    }
     nk_entry_fill(&entry, e->dir, e->name, &e->st, &l->owners);
     free(l->last);
     l->last = strdup(e->path);
@@ -70,6 +72,7 @@ int nk_listing_read(struct nk_task *t)
     while (!nk_task_due(t)) {
         int rc = nk_walk_next(l->tree, t->until_ns, &e);
 
+        l->too_deep |= nk_walk_is_cut(l->tree);
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
         if (rc <= 0)

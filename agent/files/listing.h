@@ -26,7 +26,8 @@ struct nk_listing {
     int (*each)(struct nk_listing *l, const struct nk_entry *entry);
     /* the result */
     size_t count;
-    char *next; /* owned: the last path, when there are more; else NULL */
+    char *next;    /* owned: the last path, when there are more; else NULL */
+    bool too_deep; /* something has a path that no request can say, and was left out */
     /* its own */
     struct nk_place place;
     struct nk_owners owners;

@@ -31,6 +31,25 @@ static int compare(const void *a, const void *b)
     return nk_names_compare(a, b);
 }
 
+static int compare_nested(const void *a, const void *b)
+{
+    const struct nk_name *s = a;
+    const struct nk_name *t = b;
+    int c = strcmp(s->text, t->text);
+
+    return c != 0 ? c : (int)s->inner - (int)t->inner;
+}
+
+static int compare_in(const struct nk_names *n, const struct nk_name *a, const struct nk_name *b)
+{
+    return n->nested ? compare_nested(a, b) : nk_names_compare(a, b);
+}
+
+static size_t max_of(const struct nk_names *n)
+{
+    return n->max ? n->max : NK_NAMES_MAX;
+}
+
 static void clear(struct nk_names *n, size_t from)
 {
     for (size_t i = from; i < n->count; i++) {
@@ -46,12 +65,12 @@ static void clear(struct nk_names *n, size_t from)
 static void shrink(struct nk_names *n)
 {
     if (n->count > 1)
-        qsort(n->item, n->count, sizeof *n->item, compare);
-    if (n->count <= NK_NAMES_MAX)
+        qsort(n->item, n->count, sizeof *n->item, n->nested ? compare_nested : compare);
+    if (n->count <= max_of(n))
         return;
-    clear(n, NK_NAMES_MAX);
+    clear(n, max_of(n));
     n->more = true;
-    n->bound = NK_NAMES_MAX;
+    n->bound = n->count;
 }
 
 static int grow(struct nk_names *n)
@@ -69,12 +88,12 @@ static int grow(struct nk_names *n)
 static bool wanted(const struct nk_names *n, const struct nk_name *name, bool *out_beyond)
 {
     if (n->last.text) {
-        int c = nk_names_compare(name, &n->last);
+        int c = compare_in(n, name, &n->last);
 
         if (c < 0 || (c == 0 && !n->inclusive))
             return false;
     }
-    *out_beyond = n->bound && nk_names_compare(name, &n->item[n->bound - 1]) > 0;
+    *out_beyond = n->bound && compare_in(n, name, &n->item[n->bound - 1]) > 0;
     return !*out_beyond;
 }
 
@@ -87,7 +106,7 @@ static int add(struct nk_names *n, char *text, bool inner)
         n->more |= beyond;
         return 0;
     }
-    if (n->count == 2 * NK_NAMES_MAX)
+    if (n->count == 2 * max_of(n))
         shrink(n);
     if (n->count == n->cap && grow(n) < 0)
         return -ENOMEM;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NK_NAMES_MAX 4096 /* kept of one folder */
+#define NK_NAMES_MAX 4096 /* kept of one folder, unless told otherwise */
 
 struct nk_name {
     char *text; /* owned; NULL: none */
@@ -21,6 +21,8 @@ struct nk_name {
 };
 
 struct nk_names {
+    size_t max;           /* kept at most; 0: NK_NAMES_MAX */
+    bool nested;          /* what is in a folder comes right after it, not in the order of paths */
     struct nk_name *item; /* owned; a run that follows `last` */
     size_t count;
     size_t next;
@@ -42,6 +44,7 @@ struct nk_names_reader {
     _Alignas(8) uint8_t buf[32768];
 };
 
+/* In the order of whole paths. */
 int nk_names_compare(const struct nk_name *a, const struct nk_name *b);
 
 /* The next run, from the folder. 0, -EAGAIN (call again), or -errno. */

@@ -1,6 +1,5 @@
 #include "files/tar_pack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,13 +9,12 @@
 
 #include "base/scope.h"
 #include "files/tar_holes.h"
+#include "files/walk.h"
 
 #define PIECE (256u * 1024u)
+#define NAMES_MAX 32768u /* kept of a folder: one that holds more is read again for the next ones */
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-
-static int add_any(struct nk_tar_pack *p, int dir, const char *leaf, unsigned depth,
-                   struct nk_err *err);
 
 int nk_tar_pack_init(struct nk_tar_pack *p, struct nk_tar_writer *writer, bool skip_links,
                      struct nk_err *err)
@@ -30,7 +28,9 @@ void nk_tar_pack_fini(struct nk_tar_pack *p)
 {
     nk_tar_links_fini(&p->links);
     free(p->data);
+    free(p->name);
     p->data = NULL;
+    p->name = NULL;
 }
 
 static int fail(const struct nk_tar_pack *p, int sys, struct nk_err *err)
@@ -158,81 +158,113 @@ static int add_symlink(struct nk_tar_pack *p, int dir, const char *leaf, const s
     return nk_tar_writer_begin(p->writer, &entry, NULL, 0, err);
 }
 
-static bool is_dot(const char *name)
+static int reserve_name(struct nk_tar_pack *p, size_t size, struct nk_err *err)
 {
-    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+    char *name;
+
+    if (size <= p->name_cap)
+        return 0;
+    name = realloc(p->name, 2 * size);
+    if (!name)
+        return nk_fail(err, NK_OVERLOADED, "no memory for a name");
+    p->name = name;
+    p->name_cap = 2 * size;
+    return 0;
 }
 
-/* p->name ends in a slash, and does so again afterwards. */
-static int add_inside(struct nk_tar_pack *p, DIR *list, unsigned depth, struct nk_err *err)
+/* Of what lies at `path` below the top. */
+static int set_name(struct nk_tar_pack *p, const char *path, size_t len, struct nk_err *err)
+{
+    size_t size = p->top_len + len + 3; /* slashes before and behind it, and the NUL */
+
+    if (size > NK_TAR_PACK_NAME)
+        return nk_fail(err, NK_TOO_LARGE,
+                       "%.100s...: a name of %zu bytes is too long for an archive", path, size - 3);
+    if (reserve_name(p, size, err) < 0)
+        return -1;
+    p->name[p->top_len] = '/';
+    memcpy(p->name + p->top_len + 1, path, len + 1);
+    return 0;
+}
+
+static int add_folder(struct nk_tar_pack *p, const struct stat *st, struct nk_err *err)
 {
     size_t len = strlen(p->name);
-    struct dirent *e;
+    struct nk_tar_entry entry;
 
-    for (errno = 0; (e = readdir(list)); errno = 0) {
-        size_t n = strlen(e->d_name);
-
-        if (is_dot(e->d_name))
-            continue;
-        if (len + n > NK_TAR_PACK_NAME)
-            return fail(p, ENAMETOOLONG, err);
-        memcpy(p->name + len, e->d_name, n + 1);
-        if (add_any(p, dirfd(list), e->d_name, depth + 1, err) < 0)
-            return -1;
-        p->name[len] = '\0';
-    }
-    return errno == 0 || is_gone(errno) ? 0 : fail(p, errno, err);
+    memcpy(p->name + len, "/", 2);
+    entry = entry_of(p, st, NK_TAR_DIR);
+    return nk_tar_writer_begin(p->writer, &entry, NULL, 0, err);
 }
 
-static int add_dir(struct nk_tar_pack *p, int dir, const char *leaf, unsigned depth,
+static int add_any(struct nk_tar_pack *p, int dir, const char *leaf, const struct stat *st,
                    struct nk_err *err)
 {
+    if (S_ISREG(st->st_mode))
+        return add_file(p, dir, leaf, err);
+    if (S_ISDIR(st->st_mode))
+        return add_folder(p, st, err);
+    return S_ISLNK(st->st_mode) ? add_symlink(p, dir, leaf, st, err) : 0;
+}
+
+static int fail_walk(const struct nk_walk_entry *e, int sys, struct nk_err *err)
+{
+    if (sys == ENAMETOOLONG)
+        return nk_fail(err, NK_TOO_LARGE, "%.100s...: too many folders deep", e->path);
+    return nk_fail_sys(err, sys, "%.150s", e->path_len > 0 ? e->path : ".");
+}
+
+static int add_inside(struct nk_tar_pack *p, struct nk_walk *tree, struct nk_err *err)
+{
+    struct nk_walk_entry e = {.path = ""};
+
+    for (;;) {
+        int rc = nk_walk_next(tree, UINT64_MAX, &e);
+
+        if (rc == 0)
+            return 0;
+        if (rc < 0 && !is_gone(-rc))
+            return fail_walk(&e, -rc, err);
+        if (rc < 0 || e.leaving)
+            continue;
+        if (set_name(p, e.path, e.path_len, err) < 0 || add_any(p, e.dir, e.name, &e.st, err) < 0)
+            return -1;
+    }
+}
+
+static int add_tree(struct nk_tar_pack *p, int dir, const char *leaf, struct nk_err *err)
+{
+    const struct nk_walk_options options = {.nested = true, .names_max = NAMES_MAX};
     nk_auto_fd int fd = openat(dir, leaf, DIR_FLAGS);
-    struct nk_tar_entry entry;
+    struct nk_walk *tree = NULL;
     struct stat st;
-    DIR *list;
     int rc;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return is_gone(errno) ? 0 : fail(p, errno, err);
-    if (depth > NK_TAR_PACK_DEPTH)
-        return nk_fail(err, NK_TOO_LARGE, "%.150s: too many folders deep", p->name);
-    if (strlen(p->name) > NK_TAR_PACK_NAME)
-        return fail(p, ENAMETOOLONG, err);
-    memcpy(p->name + strlen(p->name), "/", 2);
-    entry = entry_of(p, &st, NK_TAR_DIR);
-    if (nk_tar_writer_begin(p->writer, &entry, NULL, 0, err) < 0)
+    if (add_folder(p, &st, err) < 0)
         return -1;
-    list = fdopendir(fd);
-    if (!list)
-        return fail(p, errno, err);
-    (void)nk_take_fd(&fd);
-    rc = add_inside(p, list, depth, err);
-    (void)closedir(list);
+    rc = nk_walk_new(nk_take_fd(&fd), &options, &tree);
+    if (rc < 0)
+        return fail(p, -rc, err);
+    rc = add_inside(p, tree, err);
+    nk_walk_free(tree);
     return rc;
-}
-
-static int add_any(struct nk_tar_pack *p, int dir, const char *leaf, unsigned depth,
-                   struct nk_err *err)
-{
-    struct stat st;
-
-    if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return is_gone(errno) && depth > 0 ? 0 : fail(p, errno, err);
-    if (S_ISREG(st.st_mode))
-        return add_file(p, dir, leaf, err);
-    if (S_ISDIR(st.st_mode))
-        return add_dir(p, dir, leaf, depth, err);
-    return S_ISLNK(st.st_mode) ? add_symlink(p, dir, leaf, &st, err) : 0;
 }
 
 int nk_tar_pack_add(struct nk_tar_pack *p, int dir, const char *leaf, const char *name,
                     struct nk_err *err)
 {
     size_t len = strlen(name);
+    struct stat st;
 
     if (len > NK_TAR_NAME_MAX)
         return nk_fail(err, NK_BAD_PATH, "a name of %zu bytes is too long", len);
+    if (reserve_name(p, len + 3, err) < 0)
+        return -1;
     memcpy(p->name, name, len + 1);
-    return add_any(p, dir, leaf, 0, err);
+    p->top_len = len;
+    if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail(p, errno, err);
+    return S_ISDIR(st.st_mode) ? add_tree(p, dir, leaf, err) : add_any(p, dir, leaf, &st, err);
 }

@@ -6,7 +6,11 @@
  * left out too; what cannot be read, or becomes shorter while it is read, is an error: the archive
  * would be a lie.
  *
- * Blocking; on one thread that has the user's rights. Memory is constant but for hard links.
+ * Each folder is followed by all that is in it, in the order of names: readers set a folder's mode and
+ * time when they leave it. As deep as files/walk.h goes, with two descriptors.
+ *
+ * Blocking; on one thread that has the user's rights. Memory is bounded: the names of a folder, levels,
+ * and hard links.
  */
 #ifndef NK_FILES_TAR_PACK_H
 #define NK_FILES_TAR_PACK_H
@@ -18,16 +22,18 @@
 #include "files/tar_name.h"
 #include "files/tar_worker.h"
 
-/* More than is unpacked again: what is there can be taken away, with names as long as it takes. */
-#define NK_TAR_PACK_DEPTH 4096u       /* levels; each holds a descriptor and a reader's buffer */
-#define NK_TAR_PACK_NAME (16u * 1024) /* bytes of a whole name */
+/* Of a whole name, which grows with every level. The reader that we have ourselves takes a longer one
+ * for damage. */
+#define NK_TAR_PACK_NAME (1000u * 1024)
 
 struct nk_tar_pack {
     struct nk_tar_writer *writer; /* borrowed */
     bool skip_links;              /* no links at all: a file with several names comes each time */
     struct nk_tar_links links;
-    uint8_t *data;                    /* owned */
-    char name[NK_TAR_PACK_NAME + 2];  /* of the entry at hand */
+    uint8_t *data;   /* owned */
+    char *name;      /* owned: of the entry at hand */
+    size_t name_cap; /* of what it has room for */
+    size_t top_len;  /* of the name of what is packed; the rest is its path in it */
     char target[NK_TAR_NAME_MAX + 1]; /* of a symbolic link */
 };
 

@@ -24,8 +24,8 @@
 
 #define BAD_START 2
 #define MEMORY (256u * 1024u * 1024u)
-/* An open folder for each level of a tree, and for each path that was asked for. */
-#define DESCRIPTORS (NK_TAR_PACK_DEPTH + NK_TAR_BASE_PATHS + 32)
+/* An open folder for each path that was asked for, and a few to walk with. */
+#define DESCRIPTORS (NK_TAR_BASE_PATHS + 32)
 #define CPU_SECONDS 3600
 #define PIECE (256u * 1024u)
 

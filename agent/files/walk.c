@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +12,10 @@
 #include "files/place.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define HELD_MAX (8 * NK_NAMES_MAX) /* names over all levels */
+#define HELD_MAX (8 * NK_NAMES_MAX) /* names over all levels, or twice what one may hold */
 #define LEVELS_MAX 65536
+#define FORCED_LEVELS 4096 /* what lies deeper is brought up */
+#define LIFTS_MAX 65536
 
 struct level {
     struct nk_names names;
@@ -34,6 +37,9 @@ struct nk_walk {
     size_t path_cap;
     char *after; /* owned: where to begin; `cursor` goes through it */
     const char *cursor;
+    bool cut;    /* something has no path that is short enough */
+    bool lifted; /* something was brought up to the top since it was read */
+    unsigned lifts;
     struct nk_names_reader reader;
 };
 
@@ -65,7 +71,7 @@ static int reserve_level(struct nk_walk *t)
 
     if (t->depth < t->cap)
         return 0;
-    if (cap > LEVELS_MAX)
+    if (cap > (t->options.force ? FORCED_LEVELS : LEVELS_MAX))
         return -ENAMETOOLONG;
     levels = realloc(t->levels, cap * sizeof *levels);
     if (!levels)
@@ -79,7 +85,9 @@ static int reserve_level(struct nk_walk *t)
 static int push(struct nk_walk *t, int fd, size_t path_len)
 {
     nk_auto_fd int dir = fd;
-    struct level level = {.path_len = path_len, .fresh = true};
+    struct level level = {.names = {.max = t->options.names_max, .nested = t->options.nested},
+                          .path_len = path_len,
+                          .fresh = true};
     struct stat st;
     int rc = reserve_level(t);
 
@@ -246,11 +254,58 @@ static int open_inner(struct nk_walk *t, const char *name)
     return errno == EACCES && t->options.tolerant ? -ENOENT : -errno;
 }
 
+static bool is_too_long(struct nk_walk *t, size_t path_len)
+{
+    if (!t->options.path_max || path_len <= t->options.path_max)
+        return false;
+    t->cut = true;
+    return true;
+}
+
 /* The cursor leads on only through the folders that it names. */
 static bool on_cursor(const struct nk_walk *t, const struct nk_walk_entry *out)
 {
     return t->cursor && (size_t)(t->cursor - t->after) == out->path_len + 1 &&
            memcmp(t->after, out->path, out->path_len) == 0;
+}
+
+/* A level that waits keeps what it holds only while that is needed, and while all hold little. */
+static void spare(struct nk_walk *t, struct nk_names *names)
+{
+    size_t most = 2 * t->options.names_max;
+
+    if (names->next < names->count && t->held <= (most > HELD_MAX ? most : HELD_MAX))
+        return;
+    t->held -= names->count;
+    nk_names_drop(names);
+}
+
+/* However deep something lies, it can be removed: from the top, when the rest has gone. */
+static int lift(struct nk_walk *t, const char *name)
+{
+    char to[32];
+    int rc = -EEXIST;
+
+    /* A folder changes where it says its parent is. */
+    (void)nk_place_chmod_dir(t->cur, name, 0700);
+    while (rc == -EEXIST || rc == -ENOTEMPTY || rc == -ENOTDIR) {
+        if (t->lifts == LIFTS_MAX)
+            return -ENAMETOOLONG;
+        (void)snprintf(to, sizeof to, ".nook-deep-%u", t->lifts++);
+        rc = renameat(t->cur, name, t->top, to) < 0 ? -errno : 0;
+    }
+    t->lifted |= rc == 0;
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static void begin_again(struct nk_walk *t)
+{
+    struct level *level = &t->levels[0];
+
+    t->held -= level->names.count;
+    nk_names_fini(&level->names);
+    level->fresh = true;
+    t->lifted = false;
 }
 
 /* 0: it was entered, or there is nothing to enter. */
@@ -261,7 +316,7 @@ static int descend(struct nk_walk *t, const char *name, struct nk_walk_entry *ou
 
     if (!on_cursor(t, out))
         t->cursor = NULL;
-    if (rc < 0 || (t->options.path_max && out->path_len + 2 > t->options.path_max))
+    if (rc < 0 || is_too_long(t, out->path_len + 2))
         return rc;
     fd = open_inner(t, name);
     if (fd < 0) {
@@ -274,11 +329,9 @@ static int descend(struct nk_walk *t, const char *name, struct nk_walk_entry *ou
         t->cursor = NULL;
         return 0;
     }
-    if (t->held > HELD_MAX) {
-        t->held -= inner(t)->names.count;
-        nk_names_drop(&inner(t)->names);
-    }
-    return push(t, fd, out->path_len);
+    spare(t, &inner(t)->names);
+    rc = push(t, fd, out->path_len);
+    return rc == -ENAMETOOLONG && t->options.force ? lift(t, name) : rc;
 }
 
 static int refill(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *out)
@@ -306,7 +359,7 @@ static int visit(struct nk_walk *t, const struct nk_name *name, struct nk_walk_e
     int rc = set_path(t, name->text, out);
 
     t->cursor = NULL;
-    if (rc < 0 || (t->options.path_max && out->path_len > t->options.path_max))
+    if (rc < 0 || is_too_long(t, out->path_len))
         return rc;
     if (fstatat(t->cur, name->text, &out->st, AT_SYMLINK_NOFOLLOW) == 0)
         return 1;
@@ -322,6 +375,10 @@ static int advance(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *o
         name = nk_names_take(&level->names);
     if (!name && (level->fresh || level->names.reading || level->names.more))
         return refill(t, until_ns, out);
+    if (!name && t->depth == 1 && t->lifted) {
+        begin_again(t);
+        return 0;
+    }
     if (!name)
         return t->depth == 1 ? -ENODATA : pop(t, out);
     return name->inner ? descend(t, name->text, out) : visit(t, name, out);
@@ -335,4 +392,9 @@ int nk_walk_next(struct nk_walk *t, uint64_t until_ns, struct nk_walk_entry *out
         rc = advance(t, until_ns, out);
     while (rc == 0);
     return rc == -ENODATA ? 0 : rc;
+}
+
+bool nk_walk_is_cut(const struct nk_walk *t)
+{
+    return t->cut;
 }

@@ -11,49 +11,10 @@
 #include "base/scope.h"
 #include "files/entry.h"
 #include "files/temp.h"
+#include "files/watch_tell.h"
+#include "files/watch_walk.h"
 
-#define MASK                                                                                       \
-    (IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO |                 \
-     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
-#define PAIR_MS 10            /* the halves of a move come one right after the other */
-#define FOUND_MAX (64 * 1024) /* of names that were told by a walk */
-
-static char *join(const char *folder, const char *name)
-{
-    size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
-
-    if (path)
-        (void)snprintf(path, size, "%s%s%s", folder, *folder && *name ? "/" : "", name);
-    return path;
-}
-
-/* From the top to the form of the request. */
-static char *outside(const struct nk_watch_read *r, const char *path)
-{
-    return join(strcmp(r->place.path, ".") == 0 && *path ? "" : r->place.path, path);
-}
-
-static void tell(struct nk_watch_read *r, struct nk_watch_event event)
-{
-    char *path = event.path ? outside(r, event.path) : NULL;
-    char *to = event.to ? outside(r, event.to) : NULL;
-
-    /* Without memory for a path, the taker must look for itself. */
-    if ((event.path && !path) || (event.to && !to))
-        event.kind = NK_WATCH_OVERFLOW;
-    event.path = path;
-    event.to = to;
-    if (!r->tell(r->ctx, &event))
-        r->full = true;
-    free(path);
-    free(to);
-}
-
-static void tell_overflow(struct nk_watch_read *r)
-{
-    tell(r, (struct nk_watch_event){.kind = NK_WATCH_OVERFLOW});
-}
+#define PAIR_MS 10 /* the halves of a move come one right after the other */
 
 static bool stat_at(const struct nk_watch_read *r, const char *folder, const char *name,
                     struct stat *out)
@@ -82,143 +43,10 @@ static bool is_nameless(const struct nk_watch_read *r, const char *folder,
            !stat_at(r, folder, e->name, &st);
 }
 
-/* 0: watched, or not to be; -errno. */
-static int add_folder(struct nk_watch_read *r, const char *path)
-{
-    nk_auto_fd int fd = nk_place_enter(r->top, path, strlen(path));
-    char proc[40];
-    int wd;
-
-    if (fd < 0)
-        return fd;
-    if (r->folders.live >= NK_WATCH_FOLDERS)
-        return -ENOSPC;
-    (void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
-    wd = inotify_add_watch(r->inotify, proc, MASK);
-    return wd < 0 ? -errno : nk_watched_add(&r->folders, wd, path);
-}
-
-static bool is_gone(int rc)
-{
-    return rc == -ENOENT || rc == -ENOTDIR || rc == -ELOOP || rc == -EACCES;
-}
-
-/* One that cannot be watched any more makes the picture incomplete; that is told once. */
-static void add_later(struct nk_watch_read *r, const char *path)
-{
-    int rc = add_folder(r, path);
-
-    if (rc == 0 || is_gone(rc) || r->limited)
-        return;
-    r->limited = true;
-    tell_overflow(r);
-}
-
-/* `path` is watched; what is in it follows. */
-static int begin_walk(struct nk_watch_read *r, const char *path, bool silent)
-{
-    nk_auto_fd int dir = nk_place_enter(r->top, path, strlen(path));
-    int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct nk_walk_options options = {.tolerant = true, .path_max = NK_PLACE_PATH_MAX};
-
-    if (fd < 0)
-        return is_gone(-errno) || dir < 0 ? 0 : -errno;
-    r->silent = silent;
-    r->walk_at = strdup(path);
-    if (!r->walk_at) {
-        (void)close(fd);
-        return -ENOMEM;
-    }
-    return nk_walk_new(fd, &options, &r->walk);
-}
-
-static void end_walk(struct nk_watch_read *r)
-{
-    nk_walk_free(r->walk);
-    r->walk = NULL;
-    free(r->walk_at);
-    r->walk_at = NULL;
-}
-
-static void remember_found(struct nk_watch_read *r, const char *path)
-{
-    size_t len = strlen(path) + 1;
-    char *found;
-
-    if (r->found_len + len > FOUND_MAX)
-        return;
-    found = realloc(r->found, r->found_len + len);
-    if (!found)
-        return;
-    memcpy(found + r->found_len, path, len);
-    r->found = found;
-    r->found_len += len;
-}
-
-static bool was_found(const struct nk_watch_read *r, const char *path)
-{
-    for (size_t at = 0; at < r->found_len; at += strlen(r->found + at) + 1) {
-        if (strcmp(r->found + at, path) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A folder on the way is watched before it is read. */
-static int visit(struct nk_watch_read *r, const struct nk_walk_entry *e)
-{
-    char *path = join(r->walk_at, e->path);
-    int rc = 0;
-
-    if (!path)
-        return -ENOMEM;
-    if (!r->silent && !nk_temp_is(e->name)) {
-        remember_found(r, path);
-        tell(r, (struct nk_watch_event){
-                    .kind = NK_WATCH_CREATED, .path = path, .type = nk_entry_type(e->st.st_mode)});
-    }
-    if (S_ISDIR(e->st.st_mode) && !r->silent)
-        add_later(r, path);
-    if (S_ISDIR(e->st.st_mode) && r->silent)
-        rc = add_folder(r, path);
-    free(path);
-    return is_gone(rc) ? 0 : rc;
-}
-
-static int go_walk(struct nk_watch_read *r, struct nk_task *t)
-{
-    struct nk_walk_entry e;
-
-    while (!nk_task_due(t) && !r->full) {
-        int rc = nk_walk_next(r->walk, t->until_ns, &e);
-
-        if (rc == -EAGAIN)
-            return NK_TASK_MORE;
-        if (rc == 0) {
-            end_walk(r);
-            return 0;
-        }
-        if (rc > 0)
-            rc = e.leaving ? 0 : visit(r, &e);
-        if (rc == -ENOSPC)
-            return nk_fail(&t->err, NK_OVERLOADED, "%s: more folders than can be watched",
-                           r->place.path);
-        if (rc < 0)
-            return nk_place_fail(&r->place, -rc, &t->err);
-    }
-    return r->full ? 0 : NK_TASK_MORE;
-}
-
-static void unwatch(struct nk_watch_read *r, const char *path)
-{
-    for (int wd; (wd = nk_watched_below(&r->folders, path)) >= 0;) {
-        (void)inotify_rm_watch(r->inotify, wd);
-        nk_watched_drop(&r->folders, wd);
-    }
-}
-
 static void forget_move(struct nk_watch_read *r)
 {
+    if (r->moved)
+        nk_watch_walk_untell(r, r->moved);
     free(r->moved);
     r->moved = NULL;
 }
@@ -227,28 +55,29 @@ static void forget_move(struct nk_watch_read *r)
 static void settle_move(struct nk_watch_read *r)
 {
     if (r->moved && r->moved_folder)
-        unwatch(r, r->moved);
+        nk_watch_walk_forget(r, r->moved);
     if (r->moved && !r->moved_temp)
-        tell(r, (struct nk_watch_event){.kind = NK_WATCH_REMOVED,
-                                        .path = r->moved,
-                                        .type = r->moved_folder ? "dir" : "file"});
+        nk_watch_tell(r, (struct nk_watch_event){.kind = NK_WATCH_REMOVED,
+                                                 .path = r->moved,
+                                                 .type = r->moved_folder ? "dir" : "file"});
     forget_move(r);
 }
 
 static int appeared(struct nk_watch_read *r, const char *folder, const char *name, bool is_dir)
 {
-    char *path = join(folder, name);
+    char *path = nk_watch_tell_join(folder, name);
     int rc = 0;
 
     if (!path)
         return -ENOMEM;
-    if (!was_found(r, path))
-        tell(r, (struct nk_watch_event){.kind = NK_WATCH_CREATED,
-                                        .path = path,
-                                        .type = is_dir ? "dir" : type_at(r, folder, name)});
+    if (!nk_watch_walk_has_told(r, path))
+        nk_watch_tell(r,
+                      (struct nk_watch_event){.kind = NK_WATCH_CREATED,
+                                              .path = path,
+                                              .type = is_dir ? "dir" : type_at(r, folder, name)});
     if (is_dir && r->recursive) {
-        add_later(r, path);
-        rc = begin_walk(r, path, false);
+        nk_watch_walk_add_later(r, path);
+        rc = nk_watch_walk_begin(r, path, NK_WATCH_WALK_NEW);
     }
     free(path);
     return rc;
@@ -256,15 +85,15 @@ static int appeared(struct nk_watch_read *r, const char *folder, const char *nam
 
 static void modified(struct nk_watch_read *r, const char *folder, const char *name, bool is_dir)
 {
-    char *path = join(folder, name);
+    char *path = nk_watch_tell_join(folder, name);
 
     if (path && r->last_modified && strcmp(path, r->last_modified) == 0) {
         free(path);
         return;
     }
-    tell(r, (struct nk_watch_event){.kind = path ? NK_WATCH_MODIFIED : NK_WATCH_OVERFLOW,
-                                    .path = path,
-                                    .type = is_dir ? "dir" : type_at(r, folder, name)});
+    nk_watch_tell(r, (struct nk_watch_event){.kind = path ? NK_WATCH_MODIFIED : NK_WATCH_OVERFLOW,
+                                             .path = path,
+                                             .type = is_dir ? "dir" : type_at(r, folder, name)});
     free(r->last_modified);
     r->last_modified = path;
 }
@@ -276,6 +105,17 @@ static int settled(struct nk_watch_read *r, const char *folder, const char *name
         return appeared(r, folder, name, true);
     modified(r, folder, name, false);
     return 0;
+}
+
+/* It may have been made, and things in it, too short before to be found under the old name. */
+static int look_into_moved(struct nk_watch_read *r, const char *path)
+{
+    bool known = nk_watched_below(&r->folders, path) >= 0;
+
+    if (known && !r->missed)
+        return 0;
+    nk_watch_walk_add_later(r, path);
+    return nk_watch_walk_begin(r, path, known ? NK_WATCH_WALK_FRESH : NK_WATCH_WALK_NEW);
 }
 
 static int arrived(struct nk_watch_read *r, const char *folder, const struct inotify_event *e)
@@ -290,26 +130,30 @@ static int arrived(struct nk_watch_read *r, const char *folder, const struct ino
         forget_move(r);
         return settled(r, folder, e->name, is_dir);
     }
-    to = join(folder, e->name);
+    to = nk_watch_tell_join(folder, e->name);
     if (!to)
         return -ENOMEM;
     rc = is_dir ? nk_watched_move(&r->folders, r->moved, to) : 0;
-    tell(r, (struct nk_watch_event){.kind = NK_WATCH_MOVED,
-                                    .path = r->moved,
-                                    .to = to,
-                                    .type = is_dir ? "dir" : type_at(r, folder, e->name)});
-    free(to);
+    nk_watch_tell(r, (struct nk_watch_event){.kind = NK_WATCH_MOVED,
+                                             .path = r->moved,
+                                             .to = to,
+                                             .type = is_dir ? "dir" : type_at(r, folder, e->name)});
     forget_move(r);
+    if (rc == 0 && is_dir && r->recursive)
+        rc = look_into_moved(r, to);
+    free(to);
     return rc;
 }
 
 static void removed(struct nk_watch_read *r, const char *folder, const char *name, bool is_dir)
 {
-    char *path = join(folder, name);
+    char *path = nk_watch_tell_join(folder, name);
 
-    tell(r, (struct nk_watch_event){.kind = path ? NK_WATCH_REMOVED : NK_WATCH_OVERFLOW,
-                                    .path = path,
-                                    .type = is_dir ? "dir" : "file"});
+    nk_watch_tell(r, (struct nk_watch_event){.kind = path ? NK_WATCH_REMOVED : NK_WATCH_OVERFLOW,
+                                             .path = path,
+                                             .type = is_dir ? "dir" : "file"});
+    if (path)
+        nk_watch_walk_untell(r, path);
     free(path);
 }
 
@@ -342,7 +186,7 @@ static int handle_named(struct nk_watch_read *r, const char *folder, const struc
     bool is_dir = e->mask & IN_ISDIR;
 
     if (e->mask & IN_MOVED_FROM) {
-        r->moved = join(folder, e->name);
+        r->moved = nk_watch_tell_join(folder, e->name);
         r->moved_cookie = e->cookie;
         r->moved_folder = is_dir;
         r->moved_temp = nk_temp_is(e->name);
@@ -369,6 +213,17 @@ static int dispatch(struct nk_watch_read *r, const char *folder, const struct in
     return 0;
 }
 
+/* What was made or renamed meanwhile is not watched, or under a wrong name. It is told when that is
+ * mended: who lists then misses nothing that comes after. */
+static int overflowed(struct nk_watch_read *r)
+{
+    r->limited = false;
+    if (r->recursive)
+        return nk_watch_walk_begin(r, "", NK_WATCH_WALK_AGAIN);
+    nk_watch_tell_overflow(r);
+    return 0;
+}
+
 static int handle(struct nk_watch_read *r, const struct inotify_event *e)
 {
     const char *found;
@@ -384,7 +239,7 @@ static int handle(struct nk_watch_read *r, const struct inotify_event *e)
     if (e->wd == r->parent && e->len > 0 && strcmp(e->name, r->place.name) == 0)
         end(r);
     if (e->mask & IN_Q_OVERFLOW)
-        tell_overflow(r);
+        return overflowed(r);
     if (e->mask & IN_IGNORED)
         nk_watched_drop(&r->folders, e->wd);
     found = nk_watched_find(&r->folders, e->wd);
@@ -412,6 +267,7 @@ static int fill(struct nk_watch_read *r)
     if (n > 0)
         return 1;
     settle_move(r);
+    r->missed = false;
     r->found_len = 0;
     free(r->last_modified);
     r->last_modified = NULL;
@@ -425,7 +281,7 @@ int nk_watch_read_go(struct nk_watch_read *r, struct nk_task *t)
         int rc;
 
         if (r->walk) {
-            rc = go_walk(r, t);
+            rc = nk_watch_walk_go(r, t);
             if (rc != 0)
                 return rc;
             continue;
@@ -456,20 +312,20 @@ int nk_watch_read_open(struct nk_watch_read *r, const struct nk_roots *roots, co
     r->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (r->inotify < 0)
         return nk_place_fail(&r->place, errno, err);
-    rc = add_folder(r, "");
+    rc = nk_watch_walk_add(r, "");
     if (rc == -ENOENT)
         return nk_fail(err, NK_NOT_SUPPORTED, "watching needs /proc, which is not mounted");
     if (rc == -ENOSPC)
         return nk_fail(err, NK_OVERLOADED, "%s: the kernel watches no more folders", r->place.path);
     watch_parent(r);
     if (rc == 0 && r->recursive)
-        rc = begin_walk(r, "", true);
+        rc = nk_watch_walk_begin(r, "", NK_WATCH_WALK_FIRST);
     return rc < 0 ? nk_place_fail(&r->place, -rc, err) : 0;
 }
 
 void nk_watch_read_fini(struct nk_watch_read *r)
 {
-    end_walk(r);
+    nk_watch_walk_end(r);
     nk_close_fd(&r->top);
     nk_close_fd(&r->inotify);
     nk_place_fini(&r->place);

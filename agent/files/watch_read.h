@@ -27,7 +27,9 @@ struct nk_watch_read {
     struct nk_watched folders;
     struct nk_walk *walk; /* owned: a folder whose content is being added */
     char *walk_at;        /* owned: its path from the top */
-    bool silent;          /* what it finds is not told: it was there before */
+    int walk_kind;        /* enum nk_watch_walk */
+    char *fresh;          /* owned: the last folder it came to that was not watched; or NULL */
+    bool missed;          /* a folder was gone, or had another name, when it was to be watched */
     bool full;            /* the taker has enough for now */
     bool ended;           /* the top is gone */
     bool limited;         /* an overflow by too many folders was told */

@@ -70,12 +70,15 @@ int nk_watched_add(struct nk_watched *w, int wd, const char *path)
     if (old) {
         w->live += !old->path;
         free(old->path);
+        free(old->seen);
         old->path = copy;
+        old->seen = NULL;
+        old->round = w->round;
         return 0;
     }
     at = place_of(w, wd);
     memmove(&w->item[at + 1], &w->item[at], (w->count - at) * sizeof *w->item);
-    w->item[at] = (struct nk_watched_folder){.wd = wd, .path = copy};
+    w->item[at] = (struct nk_watched_folder){.wd = wd, .round = w->round, .path = copy};
     w->count++;
     w->live++;
     return 0;
@@ -88,15 +91,32 @@ const char *nk_watched_find(const struct nk_watched *w, int wd)
     return f ? f->path : NULL;
 }
 
+void nk_watched_meet(struct nk_watched *w, int wd, const char *path)
+{
+    struct nk_watched_folder *f = find(w, wd);
+    bool known = f && f->path && strcmp(f->path, path) == 0;
+
+    if (!f || !f->path)
+        return;
+    free(f->seen);
+    f->seen = known ? NULL : strdup(path);
+}
+
+static void let_go(struct nk_watched *w, struct nk_watched_folder *f)
+{
+    free(f->path);
+    free(f->seen);
+    f->path = f->seen = NULL;
+    w->live--;
+}
+
 void nk_watched_drop(struct nk_watched *w, int wd)
 {
     struct nk_watched_folder *f = find(w, wd);
 
     if (!f || !f->path)
         return;
-    free(f->path);
-    f->path = NULL;
-    w->live--;
+    let_go(w, f);
 }
 
 static bool is_below(const char *path, const char *top)
@@ -128,6 +148,24 @@ int nk_watched_move(struct nk_watched *w, const char *path, const char *to)
     return 0;
 }
 
+int nk_watched_leave(struct nk_watched *w, const char *path, size_t *at)
+{
+    for (; *at < w->count; (*at)++) {
+        struct nk_watched_folder *f = &w->item[*at];
+
+        if (!f->path || !is_below(f->path, path))
+            continue;
+        if (!f->seen || is_below(f->seen, path)) {
+            let_go(w, f);
+            return f->wd;
+        }
+        free(f->path);
+        f->path = f->seen;
+        f->seen = NULL;
+    }
+    return -1;
+}
+
 int nk_watched_below(const struct nk_watched *w, const char *path)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -139,8 +177,10 @@ int nk_watched_below(const struct nk_watched *w, const char *path)
 
 void nk_watched_fini(struct nk_watched *w)
 {
-    for (size_t i = 0; i < w->count; i++)
+    for (size_t i = 0; i < w->count; i++) {
         free(w->item[i].path);
+        free(w->item[i].seen);
+    }
     free(w->item);
     *w = (struct nk_watched){0};
 }

@@ -1,6 +1,7 @@
 """GET and PUT /v1/archive: whole trees both ways, names, errors, and what is left after a failure."""
 
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -199,7 +200,11 @@ def test_what_cannot_be_read_is_no_half_archive(nook):
     secret.write_bytes(b"root's own")
     secret.chmod(0o600)
     with pytest.raises(Closed):
-        get(nook, "d")
+        nook.get("/v1/archive?path=d", headers={"X-Request-Id": "half"})
+    told = [r for r in map(json.loads, nook.stderr().splitlines()) if r["event"] == "broken_off"]
+    assert [(r["request_id"], r["code"], r["level"]) for r in told] == \
+        [("half", "forbidden", "warn")]
+    assert "d/secret" in told[0]["msg"]
     assert get(nook, "d/secret").code == "forbidden"
     assert nook.get("/healthz").status == 200
 
@@ -225,27 +230,32 @@ def test_links_are_kept_or_skipped(nook):
     assert names(get(nook, "l/a")) == ["l/a"]
 
 
-def deep_tree(top, levels):
+def deep_tree(top, levels, name="d"):
     """Folders in each other, the innermost with a file: deeper than any path can say."""
     os.mkdir(top)
     here = os.open(top, os.O_RDONLY)
     for _ in range(levels):
-        os.mkdir("d", dir_fd=here)
-        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = inner
     os.close(os.open("end", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=here))
     os.close(here)
 
 
-def test_a_very_deep_tree_is_packed_whole(nook):
-    levels = 3000
-    deep_tree(nook.workspace / "deep", levels)
+@pytest.mark.parametrize(("levels", "name"), [(5000, "d"), (200, "n" * 255)])
+def test_a_very_deep_tree_is_packed_whole(nook, levels, name):
+    """Also deeper than descriptors go, and with names longer than any path may be."""
+    deep_tree(nook.workspace / "deep", levels, name)
+    (nook.workspace / "deep" / "beside").write_bytes(b"x")
     try:
-        found = names(get(nook, "deep"))
-        assert get(nook, "deep", format="tar.zst").status == 200
-        assert len(found) == levels + 2
-        assert found[-1] == "deep" + "/d" * levels + "/end"
+        response = get(nook, "deep", format="tar.zst")
+        assert response.status == 200
+        listed = subprocess.run(["tar", "--zstd", "-t"], input=response.body, capture_output=True,
+                                check=True).stdout.decode().split()
+        assert len(listed) == levels + 3
+        assert sorted(listed)[-1] == "deep" + f"/{name}" * levels + "/end"
+        assert "deep/beside" in listed
     finally:
         subprocess.run(["rm", "-rf", nook.workspace / "deep"], check=True)
 

@@ -72,6 +72,17 @@ static void the_order_is_that_of_whole_paths(void **state)
     is_seen(d, &(struct nk_walk_options){.path_max = 3}, "a a-b a/b a/c >a a0 z >z");
 }
 
+static void a_nested_walk_stays_with_a_folder_until_it_is_through(void **state)
+{
+    struct sandbox_dir *d = *state;
+
+    make_some(d);
+    is_seen(d, &(struct nk_walk_options){.nested = true},
+            "a a/b a/c a/c/x >a/c >a a-b a0 link z >z");
+    is_seen(d, &(struct nk_walk_options){.nested = true, .names_max = 1},
+            "a a/b a/c a/c/x >a/c >a a-b a0 link z >z");
+}
+
 static void a_walk_begins_behind_any_path(void **state)
 {
     struct sandbox_dir *d = *state;
@@ -165,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_order_is_that_of_whole_paths),
+        TEST(a_nested_walk_stays_with_a_folder_until_it_is_through),
         TEST(a_walk_begins_behind_any_path),
         TEST(an_interrupted_walk_tells_the_same),
         TEST(more_names_than_are_kept_come_in_order_too),
