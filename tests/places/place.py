@@ -444,7 +444,7 @@ class Cri(Place):
             "localhost/nookd:1", *SERVE)
 
     def ask(self, *words, **kw):
-        return run(self.crictl, "-r", self.end_point, "-i", self.end_point, "-t", "20s", *words, **kw)
+        return run(self.crictl, "-r", self.end_point, "-i", self.end_point, "-t", "30s", *words, **kw)
 
     def start(self):
         context = {"security_context": {"namespace_options": {"network": 0, "pid": 1, "ipc": 0}}}
@@ -472,9 +472,10 @@ class Cri(Place):
         return done
 
     def end(self):
-        self.ask("stop", "--timeout", "10", self.container)
+        self.ask("stop", "--timeout", "20", self.container)
         told = json.loads(self.ask("inspect", self.container).stdout)["status"]
-        assert (told["state"], told["exitCode"]) == ("CONTAINER_EXITED", 0), told
+        assert (told["state"], told["exitCode"]) == ("CONTAINER_EXITED", 0), \
+            (told, self.stderr())
 
     def clear(self):
         if not hasattr(self, "containerd"):
