@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/scope.h"
 #include "cli/ask.h"
 #include "cli/copy.h"
@@ -55,23 +56,6 @@ static int begin(struct down *d, const char *route, const char *more)
     return nk_out_fail(&err);
 }
 
-static int write_all(int fd, const void *data, size_t len)
-{
-    const uint8_t *at = data;
-
-    while (len > 0) {
-        ssize_t n = write(fd, at, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* The rest of the body to a descriptor. 0, or the exit status. */
 static int drain(struct down *d, int fd, const char *name)
 {
@@ -86,7 +70,7 @@ static int drain(struct down *d, int fd, const char *name)
             return nk_out_fail(&err);
         if (n == 0)
             return 0;
-        rc = write_all(fd, data, (size_t)n);
+        rc = nk_fd_io_write(fd, data, (size_t)n);
         if (rc == -EPIPE && fd == STDOUT_FILENO)
             return NK_OUT_PIPE;
         if (rc < 0)

@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/fd_io.h"
 #include "base/json.h"
 #include "base/scope.h"
 #include "cli/ask.h"
@@ -52,17 +53,7 @@ static int write_file(int dir, const char *name, const uint8_t *data, size_t len
     nk_auto_fd int fd =
         openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 
-    while (fd >= 0 && len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        len -= (size_t)n;
-    }
-    return fd < 0 ? -errno : 0;
+    return fd < 0 ? -errno : nk_fd_io_write(fd, data, len);
 }
 
 static int save(int dir, const char *path, const char *text)

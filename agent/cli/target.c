@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd_io.h"
 #include "base/scope.h"
 #include "base/secret.h"
 
@@ -31,22 +32,8 @@ static bool is_visible(const char *text, size_t len)
 static ssize_t read_file(const char *path, char *out, size_t max)
 {
     nk_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    size_t len = 0;
 
-    if (fd < 0)
-        return -errno;
-    while (len < max) {
-        ssize_t n = read(fd, out + len, max - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
+    return fd < 0 ? -errno : nk_fd_io_read(fd, out, max);
 }
 
 static int read_token(struct nk_target *t, const char *path, struct nk_err *err)

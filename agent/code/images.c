@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
+#include "base/fd_io.h"
 #include "base/scope.h"
 #include "files/place.h"
 
@@ -68,24 +69,6 @@ const char *nk_images_type(const uint8_t *head, size_t len)
     return is_svg(head, len) ? "image/svg+xml" : NULL;
 }
 
-static ssize_t read_all(int fd, uint8_t *data, size_t len)
-{
-    size_t at = 0;
-
-    while (at < len) {
-        ssize_t n = read(fd, data + at, len - at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        at += (size_t)n;
-    }
-    return (ssize_t)at;
-}
-
 static int open_file(const struct nk_snapshot *snapshot, const struct nk_change *c, struct stat *st)
 {
     nk_auto_fd int root = nk_snapshot_enter(snapshot, c->root);
@@ -130,7 +113,7 @@ static uint8_t *read_rest(int fd, const uint8_t *head, size_t head_len, size_t s
     if (!data)
         return NULL;
     memcpy(data, head, head_len);
-    if (read_all(fd, data + head_len, size - head_len) == (ssize_t)(size - head_len))
+    if (nk_fd_io_read(fd, data + head_len, size - head_len) == (ssize_t)(size - head_len))
         return data;
     free(data);
     return NULL;
@@ -142,7 +125,7 @@ static void take(struct nk_images *images, const struct nk_snapshot *snapshot,
     uint8_t head[NK_IMAGES_HEAD];
     struct stat st;
     nk_auto_fd int fd = open_file(snapshot, c, &st);
-    ssize_t len = fd < 0 ? -1 : read_all(fd, head, sizeof head);
+    ssize_t len = fd < 0 ? -1 : nk_fd_io_read(fd, head, sizeof head);
     const char *mime = len > 0 ? nk_images_type(head, (size_t)len) : NULL;
     struct nk_image *image = mime ? reserve(images) : NULL;
 

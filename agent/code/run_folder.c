@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/id.h"
 #include "base/scope.h"
 #include "code/tools.h"
@@ -87,21 +88,6 @@ int nk_run_folder_make(struct nk_run_folder *f, const char *const *tops, struct 
     return rc < 0 ? nk_fail_sys(err, -rc, "cannot make a folder for the code") : 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int nk_run_folder_write(struct nk_run_folder *f, const char *name, const char *front,
                         const void *text, size_t len, struct nk_err *err)
 {
@@ -112,9 +98,9 @@ int nk_run_folder_write(struct nk_run_folder *f, const char *name, const char *f
     if (rc == 0 && fchmod(fd, 0600) < 0)
         rc = -errno;
     if (rc == 0 && front)
-        rc = write_all(fd, front, strlen(front));
+        rc = nk_fd_io_write(fd, front, strlen(front));
     if (rc == 0)
-        rc = write_all(fd, text, len);
+        rc = nk_fd_io_write(fd, text, len);
     return rc < 0 ? nk_fail_sys(err, -rc, "cannot write the code") : 0;
 }
 

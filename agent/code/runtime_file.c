@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/json.h"
 #include "base/scope.h"
 
@@ -242,9 +243,9 @@ static int read_file(int dir, const char *name, struct nk_runtime_files *files, 
 
     if (!text)
         return no_memory(err);
-    n = fd < 0 ? -1 : read(fd, text, NK_RUNTIME_FILE_MAX + 1);
+    n = fd < 0 ? -errno : nk_fd_io_read(fd, text, NK_RUNTIME_FILE_MAX + 1);
     if (n < 0)
-        return nk_fail_sys(err, errno, "runtime %s", name);
+        return nk_fail_sys(err, (int)-n, "runtime %s", name);
     if (n > (ssize_t)NK_RUNTIME_FILE_MAX || files->count == NK_RUNTIME_FILES_MAX)
         return nk_fail(err, NK_TOO_LARGE, "runtime %s: too large, or one too many", name);
     if (nk_runtime_file_read(name, text, (size_t)n, &files->arena, &files->item[files->count],

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fd_io.h"
 #include "files/tar_note.h"
 
 static void write_list(struct nk_buf *out, const char *key, const char *const *list)
@@ -46,21 +47,6 @@ int nk_tar_order_send(int fd, const struct nk_tar_order *order)
         n = write(fd, nk_buf_front(&text), len);
     nk_buf_fini(&text);
     return n == (ssize_t)len ? 0 : -ENOMEM;
-}
-
-static int read_exactly(int fd, char *out, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = read(fd, out, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        out += n;
-        len -= (size_t)n;
-    }
-    return 0;
 }
 
 /* One allocation for the three lists: none has more items than there are pairs. */
@@ -126,13 +112,13 @@ static int read_text(int fd, struct nk_tar_order *o, size_t *out_len)
     char head[NK_TAR_NOTE_HEAD];
     long len;
 
-    if (read_exactly(fd, head, sizeof head) < 0)
+    if (nk_fd_io_read(fd, head, sizeof head) != (ssize_t)sizeof head)
         return -1;
     len = nk_tar_note_length(head);
     if (len <= 0)
         return -1;
     o->text = malloc((size_t)len);
-    if (!o->text || read_exactly(fd, o->text, (size_t)len) < 0 || o->text[len - 1] != '\0')
+    if (!o->text || nk_fd_io_read(fd, o->text, (size_t)len) != len || o->text[len - 1] != '\0')
         return -1;
     *out_len = (size_t)len;
     return 0;

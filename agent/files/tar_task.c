@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/scope.h"
 #include "files/path.h"
 #include "files/tar_base.h"
@@ -48,27 +49,10 @@ struct task {
     uint8_t piece[PIECE]; /* of the input */
 };
 
-static int write_all(int fd, const void *data, size_t len)
-{
-    const uint8_t *at = data;
-
-    while (len > 0) {
-        ssize_t n = write(fd, at, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static void send_note(struct nk_buf *note)
 {
     if (!note->failed)
-        (void)write_all(STDERR_FILENO, nk_buf_front(note), nk_buf_left(note));
+        (void)nk_fd_io_write(STDERR_FILENO, nk_buf_front(note), nk_buf_left(note));
     nk_buf_fini(note);
 }
 
@@ -150,7 +134,7 @@ static ssize_t read_input(void *ctx, const void **out, struct nk_err *err)
 
 static int write_output(void *ctx, const void *data, size_t len, struct nk_err *err)
 {
-    int rc = write_all(STDOUT_FILENO, data, len);
+    int rc = nk_fd_io_write(STDOUT_FILENO, data, len);
 
     (void)ctx;
     return rc < 0 ? nk_fail_sys(err, -rc, "cannot send the archive") : 0;

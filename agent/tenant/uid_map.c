@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/scope.h"
 
 #define HEX 64
@@ -89,24 +90,6 @@ static int cut(struct file *f, off_t size, struct nk_err *err)
     return ftruncate(f->fd, f->end) < 0 ? nk_fail_sys(err, errno, "cannot mend the map") : 0;
 }
 
-static ssize_t read_at(int fd, char *buf, size_t len, off_t at)
-{
-    size_t got = 0;
-
-    while (got < len) {
-        ssize_t n = pread(fd, buf + got, len - got, at + (off_t)got);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        got += (size_t)n;
-    }
-    return (ssize_t)got;
-}
-
 static int read_all(struct file *f, struct search *s, struct nk_err *err)
 {
     char buf[AT_ONCE * RECORD];
@@ -117,7 +100,7 @@ static int read_all(struct file *f, struct search *s, struct nk_err *err)
         return nk_fail_sys(err, errno, "cannot read the map of identities");
     whole = st.st_size - st.st_size % RECORD;
     while (f->end < whole) {
-        ssize_t n = read_at(f->fd, buf, sizeof buf, f->end);
+        ssize_t n = nk_fd_io_read_at(f->fd, buf, sizeof buf, f->end);
 
         if (n < RECORD)
             return nk_fail_sys(err, n < 0 ? (int)-n : EIO, "cannot read the map of identities");
