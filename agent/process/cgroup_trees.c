@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "process/cgroup_files.h"
 #include "process/tree.h"
 
+#define HOLD_MS 200   /* each move waits for the kernel, and a kill waits for each move */
 #define HOLD_PASSES 8 /* of a tree that goes on growing the rest is left outside */
 #define NAME_MAX_LEN 16
 #define LINES_MAX 8192 /* of /proc/PID/cgroup */
@@ -26,6 +28,7 @@ struct pass {
     uint8_t *made; /* owned; a byte a mark: its group is there, and frozen if it shall be */
     int outside;   /* were, in this pass */
     int rc;        /* of what went wrong first, in all of them */
+    uint64_t until_ms;
 };
 
 static void name_of(gid_t mark, char out[NAME_MAX_LEN])
@@ -85,6 +88,10 @@ static void place(int proc, pid_t pid, gid_t mark, void *ctx)
 
     if (p->range->which && p->range->which[mark - p->range->first] != 1)
         return;
+    if (nk_clock_mono_ms() > p->until_ms) {
+        p->outside++;
+        return;
+    }
     rc = make(p, mark);
     if (rc == 0 && is_inside(p->g, proc, pid, mark))
         return;
@@ -100,7 +107,7 @@ static void place(int proc, pid_t pid, gid_t mark, void *ctx)
         p->rc = rc;
 }
 
-static int hold(struct pass *p, uint64_t until_ms)
+static int hold(struct pass *p, int passes)
 {
     int quiet = 0;
 
@@ -112,9 +119,9 @@ static int hold(struct pass *p, uint64_t until_ms)
         if (rc < 0 || p->rc < 0)
             return rc < 0 ? rc : p->rc;
         quiet = p->outside == 0 ? quiet + 1 : 0;
-        if (quiet < 2 && until_ms == 0 && i + 1 == HOLD_PASSES)
+        if (quiet < 2 && i + 1 == passes)
             return -EAGAIN;
-        if (until_ms != 0 && nk_clock_mono_ms() > until_ms)
+        if (quiet < 2 && nk_clock_mono_ms() > p->until_ms)
             return -ETIMEDOUT;
     }
     return 0;
@@ -123,9 +130,10 @@ static int hold(struct pass *p, uint64_t until_ms)
 int nk_cgroup_trees_hold(const struct nk_cgroups *g, const struct nk_cgroup_range *range)
 {
     nk_auto_free uint8_t *made = calloc(range->count, 1);
-    struct pass p = {.g = g, .range = range, .made = made};
+    struct pass p = {
+        .g = g, .range = range, .made = made, .until_ms = nk_clock_mono_ms() + HOLD_MS};
 
-    return made ? hold(&p, 0) : -ENOMEM;
+    return made ? hold(&p, HOLD_PASSES) : -ENOMEM;
 }
 
 static bool stands_still(const struct nk_cgroups *g, gid_t mark)
@@ -152,9 +160,9 @@ int nk_cgroup_trees_freeze(const struct nk_cgroups *g, const struct nk_cgroup_ra
                            uint64_t deadline_ms)
 {
     nk_auto_free uint8_t *made = calloc(range->count, 1);
-    struct pass p = {.g = g, .range = range, .made = made, .freeze = true};
     uint64_t until = nk_clock_mono_ms() + deadline_ms;
-    int rc = made ? hold(&p, until) : -ENOMEM;
+    struct pass p = {.g = g, .range = range, .made = made, .until_ms = until, .freeze = true};
+    int rc = made ? hold(&p, INT_MAX) : -ENOMEM;
 
     return rc < 0 ? rc : wait_still(&p, until);
 }

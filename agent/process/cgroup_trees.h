@@ -21,7 +21,8 @@ struct nk_cgroup_range {
 };
 
 /* Puts whoever carries one of the marks into the group of its tree, pass after pass, until two find
- * nobody outside or so many were made. 0, -EAGAIN (some are outside), or -errno. */
+ * nobody outside, so many were made, or it took too long. 0, -EAGAIN or -ETIMEDOUT (some are
+ * outside), or -errno. */
 int nk_cgroup_trees_hold(const struct nk_cgroups *g, const struct nk_cgroup_range *range);
 
 /* The same with groups that are frozen. Also waits until they stand still: -ETIMEDOUT. */

@@ -23,6 +23,7 @@ import daemon
 import nook as harness
 from init_run import PYTHON, Init
 from test_init import DOUBLE_FORKS
+from test_sandbox import seconds_of
 from wire import output_of, wait_until
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
@@ -189,20 +190,19 @@ def pause(seconds=10, lines=500):
             def change(word):
                 return milliseconds_until(
                     lambda: conn.request("POST", f"/v1/sandbox/{word}").status == 200)
-            began = time.monotonic()
             timed = nook.start_command("sleep 1000", timeout=4)
             count = f"i=0; while [ $i -lt {lines} ]; do echo $i; i=$((i+1)); sleep 0.005; done"
             with nook.exec_stream(count) as stream:
                 events = stream.events()
                 head = [next(events) for _ in range(20)]
-                paused = change("pause")
                 stood = time.monotonic()
+                paused = change("pause")
                 time.sleep(seconds)
                 resumed = change("resume")
                 stood = time.monotonic() - stood
                 out, _, _ = output_of([*head, *events])
-            nook.get(f"/v1/processes/{timed['id']}?wait=30", wait=60)
-            late = time.monotonic() - began - 4 - stood
+            done = nook.get(f"/v1/processes/{timed['id']}?wait=30", wait=60).json()
+        late = seconds_of(done["ended_at"]) - seconds_of(done["started_at"]) - 4 - stood
         name = f"a pause of {seconds} s, {way}"
         row(f"{name}: its request", paused, "ms", 1000)
         row(f"{name}: resume", resumed, "ms", 1000)
