@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@
 #include "process/procfs.h"
 
 #define PLAIN_PASSES 3  /* of a kill; whoever is then left over may be growing */
-#define STOP_PASSES 20  /* those who are dying already do not stop */
 #define GROUPS_MAX 4096 /* signalled as a whole in one pass; members of further ones one by one */
 
 struct entry {
@@ -281,12 +281,19 @@ int nk_tree_signal(const struct nk_tree *t, int signo)
     return pass(t, &(struct told){.signo = signo});
 }
 
-/* Who dies makes room for one who is born: of a bomb all are stopped first, at its limit then. */
+/* Who dies makes room for one who is born: of a bomb all are stopped first, at its limit then. Those
+ * who are dying already do not stop: no fewer than before is as many as it gets. */
 static void hold_still(const struct nk_tree *t, uint64_t until_ms)
 {
-    for (int i = 0; i < STOP_PASSES && nk_clock_mono_ms() <= until_ms; i++)
-        if (pass(t, &(struct told){.signo = SIGSTOP, .moves = true}) <= 0)
+    int last = INT_MAX;
+
+    while (nk_clock_mono_ms() <= until_ms) {
+        int found = pass(t, &(struct told){.signo = SIGSTOP, .moves = true});
+
+        if (found <= 0 || found >= last)
             return;
+        last = found;
+    }
 }
 
 int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
@@ -307,7 +314,7 @@ int nk_tree_kill(const struct nk_tree *t, uint64_t deadline_ms)
         if (quiet < 2 && nk_clock_mono_ms() > until)
             return -ETIMEDOUT;
         if (found > 0)
-            (void)poll(NULL, 0, 1); /* let the killed ones die before looking again */
+            (void)poll(NULL, 0, i < PLAIN_PASSES ? 1 : 5); /* let the killed ones die first */
     }
     return 0;
 }
