@@ -174,7 +174,7 @@ def reads_until_its_end(nook, signo):
 @pytest.mark.pid1
 def test_the_end_looks_at_all_trees_together(start_nook):
     """One look reads a file of each process. What was left by ended commands is asked, and killed."""
-    trees = 60
+    trees = 100
     nook = start_nook("--grace", 0.3, pid1=True)
     for i in range(trees):
         heeds = "" if i % 2 else "trap '' TERM; "
