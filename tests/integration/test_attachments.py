@@ -192,3 +192,31 @@ def test_what_is_wrong_with_a_keyed_form_is_not_remembered(nook):
     assert keyed(nook, request(command="echo fine")).json()["stdout"] == "fine\n"
     failed = [keyed(nook, request(command=["/nonexistent"]), key="f") for _ in range(2)]
     assert [f.code for f in failed] == ["exec_failed"] * 2
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("target", ["/v1/exec", "/v1/exec/stream"])
+@pytest.mark.parametrize("chunks", [None, 60_000])
+def test_files_that_the_disk_has_no_room_for_start_nothing_and_leave_none(nook, target, chunks):
+    folder = nook.workspace / "files"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=1m,uid={nook.user},mode=755", "t", folder],
+                   check=True)
+    try:
+        before = len(nook.fds())
+        response = post(nook, request(command="touch ../ran; touch ran"),
+                        ('name=x; filename="a"', b"a" * 1000),
+                        ('name=y; filename="sub/much"', bytes(3 << 20)), target=target,
+                        chunks=chunks)
+        refused(response, 507, "no_space")
+        assert sorted(os.listdir(folder)) in (["a"], ["a", "sub"])
+        assert not list(folder.glob("**/.nook-*")) and not list(folder.glob("sub/*"))
+        assert (folder / "a").stat().st_size == 1000
+        assert not (nook.workspace / "ran").exists()
+        wire.wait_until(lambda: len(nook.fds()) <= before, what="its descriptors are closed")
+        # And there is room for what does fit.
+        response = post(nook, request(command="wc -c < files/sub/some"),
+                        ('name=y; filename="sub/some"', bytes(900_000)), chunks=chunks)
+        assert response.json()["stdout"].strip() == "900000"
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)

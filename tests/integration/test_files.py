@@ -478,3 +478,28 @@ def test_a_huge_folder_is_listed_with_little_memory(nook):
     if not harness.is_sanitized():
         assert nook.rss() - before < 24 << 20
     assert delete(nook, "many", "&recursive=1").status == 204
+
+
+def test_what_stands_all_the_while_is_listed_once_however_its_folder_changes(nook):
+    """Names before, between and behind the cursor come and go while the pages are read."""
+    kept = [f"kept-{i:04d}" for i in range(harness.scaled(3000, 300))]
+    folder = nook.workspace / "d"
+    folder.mkdir()
+    for name in kept:
+        (folder / name).touch()
+    os.chown(folder, nook.user, nook.user)
+    with nook.exec_stream(["python3", "-c", "import os, itertools\nprint('up', flush=True)\n"
+                           "for i in itertools.count():\n"
+                           " n = 'd/kept-%04d.%d' % (i * 7 % 3000, i % 5)\n"
+                           " open(n, 'w').close(); os.rename(n, 'd/moved'); os.unlink('d/moved')"],
+                          timeout=100) as stream:
+        stream.next_event("started")
+        stream.next_event("stdout")
+        for limit in (100, 37):
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = nook.get(f"/v1/files/list?path=d&limit={limit}{cursor}").json()
+                seen += [e["name"] for e in page["entries"]]
+                cursor = "&cursor=" + page["next"] if page["next"] else None
+            assert seen == sorted(set(seen))
+            assert [n for n in seen if n in set(kept)] == kept
