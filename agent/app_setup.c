@@ -6,20 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/scope.h"
 
 #define ENV_MAX 512
+
+static int find_user(const char *option, const char *spec, struct nk_user *out, struct nk_err *err)
+{
+    struct nk_err why = {0};
+
+    if (nk_userdb_find("/", spec, out, &why) == 0)
+        return 0;
+    return nk_fail(err, why.code, "%s %.100s: %.100s", option, spec, why.msg);
+}
 
 int nk_app_setup_user(const struct nk_config *cfg, struct nk_user *out, struct nk_err *err)
 {
     char own[64];
 
     if (cfg->user)
-        return nk_userdb_find("/", cfg->user, out, err);
+        return find_user("--user", cfg->user, out, err);
     if (geteuid() == 0) {
         if (nk_userdb_find("/", "sandbox", out, NULL) == 0)
             return 0;
@@ -33,7 +42,7 @@ int nk_app_setup_program_user(const struct nk_config *cfg, const struct nk_user 
                               struct nk_user *out, struct nk_err *err)
 {
     if (cfg->program_user)
-        return nk_userdb_find("/", cfg->program_user, out, err);
+        return find_user("--program-user", cfg->program_user, out, err);
     *out = *user;
     return 0;
 }
@@ -41,12 +50,12 @@ int nk_app_setup_program_user(const struct nk_config *cfg, const struct nk_user 
 static int make_root(const char *path, const struct nk_user *user, struct nk_err *err)
 {
     nk_auto_fd int fd = -1;
+    int rc = nk_folder_make(path, 0755);
 
-    if (mkdir(path, 0755) < 0) {
-        if (errno == EEXIST)
-            return 0;
-        return nk_fail_sys(err, errno, "cannot make the writable root %s", path);
-    }
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot make the writable root %.150s", path);
+    if (rc == 0)
+        return 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fchown(fd, user->creds.uid, user->creds.gid) < 0)
         return nk_fail_sys(err, errno, "cannot hand over the writable root %s", path);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app_setup.h"
+#include "base/folder.h"
 #include "base/id.h"
 #include "base/scope.h"
 
@@ -92,7 +93,7 @@ static void make_folder(const char *file)
         return;
     memcpy(folder, file, n);
     folder[n] = '\0';
-    (void)mkdir(folder, 0700);
+    (void)nk_folder_make(folder, 0700); /* else the write tells */
 }
 
 static int write_new(const struct nk_config *cfg, const char *text, struct nk_err *err)

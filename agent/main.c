@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "app.h"
+#include "cli/out.h"
 #include "cli/verbs.h"
 #include "config.h"
 #include "files/tar_task.h"
@@ -14,7 +15,7 @@
 
 static int refuse(const struct nk_err *err)
 {
-    (void)fprintf(stderr, "nookd: %s\n", err->msg);
+    (void)nk_out_fail(err);
     return EXIT_USAGE;
 }
 

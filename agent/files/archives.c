@@ -322,6 +322,8 @@ int nk_archive_open(struct nk_archives *all, const struct nk_tar_order *order,
 
     if (all->count >= NK_ARCHIVE_MAX || count_of(all, user->share) >= NK_ARCHIVE_SHARE)
         return nk_fail(err, NK_BUSY, "too many archives are on their way already");
+    if (access(worker_argv[0], F_OK) < 0)
+        return nk_fail(err, NK_NOT_SUPPORTED, "archives need /proc, which is not mounted");
     a = calloc(1, sizeof *a);
     if (!a)
         return nk_fail(err, NK_OVERLOADED, "no memory for an archive");

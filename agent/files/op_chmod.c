@@ -22,7 +22,9 @@ static int by_proc(int dir, const char *name, mode_t mode)
     if (S_ISLNK(st.st_mode))
         return -ELOOP;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return chmod(path, mode) < 0 ? -errno : 0;
+    if (chmod(path, mode) == 0)
+        return 0;
+    return errno == ENOENT ? -EOPNOTSUPP : -errno; /* the file is held: what is missing is /proc */
 }
 
 /* Never through a link, whatever is swapped meanwhile. */

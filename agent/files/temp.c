@@ -34,8 +34,11 @@ bool nk_temp_is(const char *name)
 
 int nk_temp_nameless(int dir)
 {
-    int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    int fd;
 
+    if (access("/proc/self/fd", F_OK) < 0)
+        return -EOPNOTSUPP; /* a name is given through it */
+    fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
     /* What else is said by kernels and file systems that do not know it. */

@@ -14,6 +14,7 @@
 
 #include <linux/vm_sockets.h>
 
+#include "base/folder.h"
 #include "base/scope.h"
 
 #define BACKLOG 512
@@ -139,11 +140,13 @@ static int check_folder(const char *path, struct nk_err *err)
     const char *slash = strrchr(path, '/');
     nk_auto_free char *folder = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
     struct stat st;
+    int rc;
 
     if (!folder)
         return nk_fail(err, NK_OVERLOADED, "out of memory");
-    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-        return nk_fail_sys(err, errno, "cannot make the folder of the socket, %.100s", folder);
+    rc = nk_folder_make(folder, 0700);
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot make the folder of the socket, %.100s", folder);
     if (stat(folder, &st) < 0)
         return nk_fail_sys(err, errno, "cannot look at the folder of the socket");
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 07777) != 0700)

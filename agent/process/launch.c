@@ -77,6 +77,24 @@ static int make_pipe(int *out_read, int *out_write)
     return 0;
 }
 
+/* A descriptor that is at its end, also in a root without devices. */
+static int open_empty(int *out_fd)
+{
+    int ends[2];
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0 && errno != ENOENT)
+        return -errno;
+    if (fd < 0) {
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return -errno;
+        (void)close(ends[1]);
+        fd = ends[0];
+    }
+    *out_fd = fd;
+    return 0;
+}
+
 static int make_input(struct nk_live *l, const struct nk_command *cmd)
 {
     struct nk_input *in = &l->in;
@@ -84,10 +102,8 @@ static int make_input(struct nk_live *l, const struct nk_command *cmd)
 
     if (cmd->resident)
         return nk_hosted_keep_input(l);
-    if (!cmd->stdin_given && !cmd->stdin_open) {
-        l->spawn.stdio[0] = open("/dev/null", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        return l->spawn.stdio[0] < 0 ? -errno : 0;
-    }
+    if (!cmd->stdin_given && !cmd->stdin_open)
+        return open_empty(&l->spawn.stdio[0]);
     rc = cmd->host ? nk_hosted_open_input(l, cmd->host->carrier)
                    : make_pipe(&l->spawn.stdio[0], &in->fd);
     if (rc < 0)

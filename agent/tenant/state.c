@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/folder.h"
 #include "base/id.h"
 #include "base/job.h"
 #include "base/scope.h"
@@ -22,25 +22,6 @@
 #define PASS_THROUGH 0711
 
 const char *const nk_state_folders[] = {"files", "out", "tmp", NULL};
-
-static int make_parents(const char *path, struct nk_err *err)
-{
-    char part[PATH_MAX];
-    size_t len = strlen(path);
-
-    if (len >= sizeof part)
-        return nk_fail(err, NK_BAD_PATH, "the state folder's path is too long");
-    memcpy(part, path, len + 1);
-    for (size_t i = 1; i <= len; i++) {
-        if (part[i] != '/' && part[i] != '\0')
-            continue;
-        part[i] = '\0';
-        if (mkdir(part, i == len ? PASS_THROUGH : 0755) < 0 && errno != EEXIST)
-            return nk_fail_sys(err, errno, "cannot make the state folder %.150s", part);
-        part[i] = path[i];
-    }
-    return 0;
-}
 
 /* Of what may lie in one that no identity has used yet. */
 static bool is_harmless(const char *name)
@@ -103,9 +84,10 @@ static int claim(int fd, const char *name, struct nk_err *err)
 int nk_state_open(const char *path, struct nk_state *out, struct nk_err *err)
 {
     struct nk_state s = {-1, -1, -1, false};
+    int rc = nk_folder_make(path, PASS_THROUGH);
 
-    if (make_parents(path, err) < 0)
-        return -1;
+    if (rc < 0)
+        return nk_fail_sys(err, -rc, "cannot make the state folder %.150s", path);
     s.dir = open(path, DIR_FLAGS);
     if (check_ours(s.dir, path, err) < 0 || claim(s.dir, path, err) < 0)
         goto failed;
