@@ -16,7 +16,7 @@ const char nk_cmd_logs_help[] =
     "\n"
     "Prints what is held of the output of a process (by id or name), each stream to its own.\n"
     "\n"
-    "  -f, --follow    go on with what comes, until the process ends\n"
+    "  -f, --follow    go on with what comes, until the process ends or nobody reads on\n"
     "  --since OFFSET  only what was written after this position\n"
     "  --socket PATH   the daemon's socket\n";
 
@@ -148,7 +148,7 @@ static int send_follow(const struct logs *l, struct nk_client *c, struct nk_err 
 
 static int follow(struct logs *l)
 {
-    struct nk_interrupt wait = {.fd = -1};
+    struct nk_interrupt wait = {.fd = -1, .with_reader = l->follow};
     struct nk_client *c = NULL;
     struct nk_err err;
     int status;

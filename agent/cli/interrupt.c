@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/scope.h"
@@ -55,11 +56,13 @@ void nk_interrupt_close(struct nk_interrupt *i)
 
 int nk_interrupt_wait(const struct nk_interrupt *i, int fd, short events, int timeout_ms)
 {
-    struct pollfd p[] = {{.fd = i->fd, .events = POLLIN}, {.fd = fd, .events = events}};
+    struct pollfd p[] = {{.fd = i->fd, .events = POLLIN},
+                         {.fd = fd, .events = events},
+                         {.fd = i->with_reader ? STDOUT_FILENO : -1}};
     struct signalfd_siginfo got;
 
     for (;;) {
-        int n = poll(p, 2, timeout_ms);
+        int n = poll(p, NK_COUNT(p), timeout_ms);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -67,6 +70,8 @@ int nk_interrupt_wait(const struct nk_interrupt *i, int fd, short events, int ti
             return n < 0 ? -errno : -ETIMEDOUT;
         if (p[0].revents && read(i->fd, &got, sizeof got) == (ssize_t)sizeof got)
             return 128 + (int)got.ssi_signo;
+        if (p[2].revents)
+            return 128 + SIGPIPE;
         if (p[1].revents)
             return 0;
     }

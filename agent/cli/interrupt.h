@@ -7,8 +7,11 @@
 #ifndef NK_CLI_INTERRUPT_H
 #define NK_CLI_INTERRUPT_H
 
+#include <stdbool.h>
+
 struct nk_interrupt {
-    int fd; /* -1: none is open; waits then end by their own event alone */
+    int fd;           /* -1: none is open; waits then end by their own event alone */
+    bool with_reader; /* a wait also ends when nobody reads standard output any more, as by PIPE */
 };
 
 int nk_interrupt_open(struct nk_interrupt *i); /* 0 or -errno */

@@ -23,7 +23,7 @@
 #define QUEUE_MAX (256u * 1024u) /* above it standard input is not read */
 #define OUTPUT_HEAD 9            /* of a binary message: the stream, the offset */
 
-enum { ON_INTERRUPT, ON_WINDOW, ON_SERVER, ON_INPUT, EVENTS };
+enum { ON_INTERRUPT, ON_WINDOW, ON_SERVER, ON_INPUT, ON_READER, EVENTS };
 
 struct talking {
     const struct nk_talk *ask;
@@ -280,6 +280,8 @@ static int await(struct talking *t, struct pollfd *p)
     p[ON_WINDOW] = (struct pollfd){.fd = t->window_fd, .events = POLLIN};
     p[ON_SERVER] = (struct pollfd){.fd = nk_client_fd(t->ws.http), .events = server};
     p[ON_INPUT] = (struct pollfd){.fd = t->input && room ? STDIN_FILENO : -1, .events = POLLIN};
+    /* Who only watches has nothing left to do when nobody reads what was seen. */
+    p[ON_READER] = (struct pollfd){.fd = t->ask->start ? -1 : STDOUT_FILENO};
     do
         n = poll(p, EVENTS, SILENCE_MS);
     while (n < 0 && errno == EINTR);
@@ -303,6 +305,8 @@ static int turn(struct talking *t)
         status = await(t, p);
     if (status == GO_ON && p[ON_INTERRUPT].revents)
         status = take_interrupt(t);
+    if (status == GO_ON && p[ON_READER].revents)
+        status = NK_OUT_PIPE;
     if (status == GO_ON && p[ON_WINDOW].revents)
         status = take_window(t);
     if (status == GO_ON && p[ON_INPUT].revents)

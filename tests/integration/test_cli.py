@@ -248,6 +248,18 @@ def test_exec_ends_like_a_tool_when_its_reader_leaves(nook):
     wait_until(lambda: not sleepers("begun4714"), what="the command is killed")
 
 
+@pytest.mark.parametrize("verb", [["logs", "-f"], ["attach"]])
+def test_who_watches_a_quiet_process_ends_with_its_reader_and_leaves_the_process_alone(nook, verb):
+    job = nook.post("/v1/processes", {"command": "echo begun; exec sleep 4715.25"}).json()
+    proc = start_cli(nook, *verb, job["id"])
+    assert proc.stdout.readline() == b"begun\n"
+    proc.stdout.close()
+    proc.stdout = None
+    status, _, err = end_of(proc)
+    assert (status, err) == (128 + signal.SIGPIPE, b"")
+    assert nook.get(f"/v1/processes/{job['id']}").json()["status"] == "running"
+
+
 def test_a_full_disk_under_the_output_is_told(nook):
     with open("/dev/full", "wb") as full:
         proc = start_cli(nook, "exec", "echo", "hi", stdout=full)
