@@ -136,6 +136,7 @@ static struct nk_spawn *next_start(struct nk_starter *st)
     return s;
 }
 
+/* What the loop's thread has given up, this one has not got: it was made by it. */
 static void run_thread(void *arg)
 {
     struct nk_starter *st = arg;
@@ -144,10 +145,11 @@ static void run_thread(void *arg)
     struct nk_spawn *s;
 
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
-    (void)nk_confine_drop_bounding();
-    st->bounded = nk_confine_bounded();
+    if (!t->own.bounded)
+        (void)nk_confine_drop_bounding();
+    st->bounded = t->own.bounded || nk_confine_bounded();
     /* Where this fails each child tries it again, and its start fails by that. */
-    st->confined = !t->filter_foreign && nk_confine_apply(t->filter) == 0;
+    st->confined = t->own.confined || (!t->filter_foreign && nk_confine_apply(t->filter) == 0);
     while ((s = next_start(st))) {
         t->run(st, s);
         uv_mutex_lock(&t->lock);
