@@ -23,6 +23,7 @@ import daemon
 import nook as harness
 from init_run import PYTHON, Init
 from test_init import DOUBLE_FORKS
+from test_processes import GROWING
 from test_sandbox import seconds_of
 from wire import output_of, wait_until
 
@@ -94,17 +95,6 @@ for i in range({count}):
 print("up", flush=True)
 time.sleep(1000)
 """
-# Whoever is killed has a brother that was just born, in a session of its own.
-LIVE_BOMB = """
-import os, time
-print("up", flush=True)
-while True:
-    try:
-        if os.fork() == 0:
-            os.setsid()
-    except OSError:
-        time.sleep(0.001)
-"""
 
 
 def members(nook):
@@ -134,7 +124,7 @@ def end_of_bomb(way, script, count):
 
 
 def bombs():
-    for name, script, count in (("setsid bomb", BOMB, 500), ("bomb that goes on", LIVE_BOMB, 100)):
+    for name, script, count in (("setsid bomb", BOMB, 500), ("bomb that goes on", GROWING, 100)):
         for way in WAYS:
             took = [end_of_bomb(way, script, count) for _ in range(ROUNDS)]
             row(f"{count}-process {name} gone, {way}", max(took), "ms", AIM[way])

@@ -249,21 +249,24 @@ def test_a_process_whose_first_thread_has_ended_is_no_dead_one(start_nook, means
     wait_until(lambda: proc_stat(pid) is None, 20, "it is gone")
 
 
+GROWING = """
+import os, time
+open("pid", "w").write(str(os.getpid()))
+while True:
+    try:
+        if os.fork() == 0:
+            os.setsid()
+    except OSError:
+        time.sleep(0.001)
+"""
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("means", [(), ("--without", "cgroup")], ids=["group", "walk"])
 def test_a_bomb_that_grows_while_it_is_killed_ends(start_nook, means):
     """Whoever dies makes room for another, in a session of its own, that its killer has not met."""
     nook = start_nook("--max-processes", 40, *means)
-    p = start(nook, ["python3", "-c", """if True:
-        import os, time
-        open('pid', 'w').write(str(os.getpid()))
-        while True:
-            try:
-                if os.fork() == 0:
-                    os.setsid()
-            except OSError:
-                time.sleep(0.001)
-        """])
+    p = start(nook, ["python3", "-c", GROWING])
     pids_in(nook.workspace / "pid", 1)
     wait_until(lambda: len(nook.descendants()) > 20, 20, "it has grown")
     nook.post(f"/v1/processes/{p['id']}/kill", {"signal": "KILL"}, wait=60)
