@@ -23,7 +23,7 @@ from pathlib import Path
 import yaml
 
 import wire
-from nook import Asker, ROOT, free_port
+from nook import Asker, ROOT, children_of, free_port, proc_stat
 
 BINARY = Path(os.environ.get("NOOK_BINARY", ROOT / "build/static/nookd")).resolve()
 APPLETS = ("sh cat ls id ps kill sleep head tail tr true false env seq wc dd stty tty mount echo "
@@ -153,6 +153,15 @@ class Place(Asker):
         """The exec of the last connection is gone, with what it started on this side."""
         os.killpg(self.links[-1].pid, signal.SIGKILL)
 
+    def reap(self):
+        """What a cut exec leaves comes to us, the reaper of the tests: before, no pid namespace ends."""
+        for pid in children_of(os.getpid()):
+            try:
+                if Path(f"/proc/{pid}/comm").read_text() == "nookd\n" and proc_stat(pid)[0] == "Z":
+                    os.waitpid(pid, os.WNOHANG)
+            except OSError:
+                pass  # gone meanwhile
+
     def stderr(self):
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
@@ -187,7 +196,12 @@ class Chroot(Place):
 
     def end(self):
         os.kill(self.pid, signal.SIGTERM)
-        return self.proc.wait(30)
+        wire.wait_until(self._has_ended, 40, "process 1 ends")
+        return self.proc.returncode
+
+    def _has_ended(self):
+        self.reap()
+        return self.proc.poll() is not None
 
     def clear(self):
         if not getattr(self, "proc", None) or self.proc.poll() is not None:
@@ -278,6 +292,7 @@ class Bundle(Place):
             raise AssertionError(f"{late}; its log: {self.stderr()}; inside: {self._inside()}") from None
 
     def is_over(self):
+        self.reap()
         return self.state() in ("stopped", "gone")
 
     def _inside(self):
