@@ -30,7 +30,12 @@ static void on_over_told(void *ctx)
 static void begin(struct run *r, const char *const *argv, bool alone, bool leave)
 {
     struct nk_program_config cfg = {.argv = r->argv, .envp = fixture_env, .cwd = "/"};
+    sigset_t child;
 
+    /* The reaper before has left it blocked; a shell that is born so does not hear of its children. */
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)sigprocmask(SIG_UNBLOCK, &child, NULL);
     memset(r, 0, sizeof *r);
     for (size_t i = 0; argv[i]; i++)
         r->argv[i] = argv[i]; /* the program borrows it for its life */
