@@ -34,7 +34,8 @@ struct nk_attachments {
 };
 
 /* The starter is set up, but has not run; the request has no JSON body. The command is started as
- * nk_starter_run_late does, its key is honoured; what goes wrong before is answered. 0, or -1 with err. */
+ * nk_starter_run_late does, its key is honoured; what goes wrong before is answered. 0, or -1 with
+ * err. */
 int nk_attachments_begin(struct nk_attachments *a, struct nk_starter *starter, struct nk_req *req,
                          struct nk_err *err);
 /* The starter's `done` was called without an error: the process is there. */

@@ -13,8 +13,8 @@
 
 struct nk_req;
 
-/* The server's `gate` hook. 0, -1 with what is wrong, or NK_GATE_LATER. OPTIONS from an allowed origin is answered
- * here. */
+/* The server's `gate` hook. 0, -1 with what is wrong, or NK_GATE_LATER. OPTIONS from an allowed
+ * origin is answered here. */
 int nk_gate_check(struct nk_req *req, struct nk_err *err);
 
 /* `host` of a Host header, port and all: an address, localhost, or one of `names` (NULL-ended). */

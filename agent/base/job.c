@@ -12,8 +12,8 @@
 
 /*
  * At most NK_JOB_THREADS jobs are with libuv at a time; the others wait here, one queue a share, and
- * one more for what is urgent of it. The first job of each queue stands in `heads`, and carries the rest of its queue in `rest`. A queue
- * that was served goes to the end, so shares take turns.
+ * one more for what is urgent of it. The first job of each queue stands in `heads`, and carries the
+ * rest of its queue in `rest`. A queue that was served goes to the end, so shares take turns.
  */
 struct nk_jobs {
     uv_loop_t *loop;        /* borrowed: outlives the jobs */

@@ -25,7 +25,8 @@ size_t nk_utf8_invalid_len(const void *data, size_t len);
 
 #define NK_UTF8_REPLACEMENT "\xef\xbf\xbd"
 
-/* Appends `data` with every invalid byte sequence replaced by U+FFFD. Returns whether anything was replaced. */
+/* Appends `data` with every invalid byte sequence replaced by U+FFFD. Returns whether anything was
+ * replaced. */
 bool nk_utf8_repair(struct nk_buf *out, const void *data, size_t len);
 
 #endif

@@ -8,8 +8,9 @@
 #ifndef NK_CLI_RELAY_H
 #define NK_CLI_RELAY_H
 
-/* `conn`: a non-blocking stream socket. The end of `in` shuts its sending side. The exit status: 0 at
- * the end of the connection, NK_OUT_PIPE when nobody reads `out` any more, else NK_OUT_FAILED (told). */
+/* `conn`: a non-blocking stream socket. The end of `in` shuts its sending side. The exit status: 0
+ * at the end of the connection, NK_OUT_PIPE when nobody reads `out` any more, else NK_OUT_FAILED
+ * (told). */
 int nk_relay_run(int in, int out, int conn);
 
 #endif

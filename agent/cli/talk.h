@@ -2,7 +2,8 @@
  * A session with a command over a WebSocket: standard input there, output back, the window's size,
  * and the command's exit status at the end.
  *
- * Behind exec -i and -t, sh and attach. Blocking; a terminal that was made raw is restored on every way out.
+ * Behind exec -i and -t, sh and attach. Blocking; a terminal that was made raw is restored on every
+ * way out.
  */
 #ifndef NK_CLI_TALK_H
 #define NK_CLI_TALK_H

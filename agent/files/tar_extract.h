@@ -26,8 +26,8 @@ struct nk_tar_room {
 };
 
 /* `dest` is borrowed: any descriptor of the folder. `strict`: the first refusal is NK_BAD_REQUEST.
- * `room`: NULL, no bound but the general ones. `out` (zeroed) tells what was done, also on failure. 0, or -1 with err: also NK_NO_SPACE,
- * NK_QUOTA_EXCEEDED, NK_TOO_LARGE. */
+ * `room`: NULL, no bound but the general ones. `out` (zeroed) tells what was done, also on failure.
+ * 0, or -1 with err: also NK_NO_SPACE, NK_QUOTA_EXCEEDED, NK_TOO_LARGE. */
 int nk_tar_extract_run(struct nk_tar_reader *reader, int dest, bool strict,
                        const struct nk_tar_room *room, struct nk_tar_result *out,
                        struct nk_err *err);

@@ -47,8 +47,9 @@ struct nk_walk_entry { /* borrowed until the next call */
 int nk_walk_new(int dir, const struct nk_walk_options *options, struct nk_walk **out);
 void nk_walk_free(struct nk_walk *tree); /* NULL is fine */
 
-/* 1: an entry, 0: the end, -EAGAIN: `until_ns` is over (go on later), or -errno (-ENAMETOOLONG: too many levels), with the path of
- * what it was in out->path; after that the next call goes on behind it. */
+/* 1: an entry, 0: the end, -EAGAIN: `until_ns` is over (go on later), or -errno (-ENAMETOOLONG: too
+ * many levels), with the path of what it was in out->path; after that the next call goes on behind
+ * it. */
 int nk_walk_next(struct nk_walk *tree, uint64_t until_ns, struct nk_walk_entry *out);
 bool nk_walk_is_cut(const struct nk_walk *tree); /* `path_max` has left something out by now */
 

@@ -2,10 +2,10 @@
  * A request that another server on loopback answers: its head is written anew, its body and the
  * answer's stream through, and after 101 bytes go both ways as they are.
  *
- * Each side is read only as fast as the other takes it; at most one read of each waits here. What the
- * server says is judged like any stranger's words: a broken answer is 502, one that cannot be completed
- * cuts the client's. A client that leaves takes the connection to the server with it. One connection for
- * each request. Owned by the request; loop thread only.
+ * Each side is read only as fast as the other takes it; at most one read of each waits here. What
+ * the server says is judged like any stranger's words: a broken answer is 502, one that cannot be
+ * completed cuts the client's. A client that leaves takes the connection to the server with it. One
+ * connection for each request. Owned by the request; loop thread only.
  */
 #ifndef NK_HTTP_PROXY_H
 #define NK_HTTP_PROXY_H

@@ -49,10 +49,10 @@ struct nk_http_stats {
 };
 
 /* The layer above. `gate` runs when the headers are complete, before any of the body (and before
- * 100-continue): 0, -1 with err, or NK_GATE_LATER: nk_req_admit follows, not from within. It also runs where no row was found (nk_req_route is NULL), so
- * that a stranger learns nothing of the table; the server then answers 404 or 405. `problem`
- * answers a request from an error, by one nk_reply_… call. `finished` is told of every answer, for
- * metrics and the log. */
+ * 100-continue): 0, -1 with err, or NK_GATE_LATER: nk_req_admit follows, not from within. It also
+ * runs where no row was found (nk_req_route is NULL), so that a stranger learns nothing of the
+ * table; the server then answers 404 or 405. `problem` answers a request from an error, by one
+ * nk_reply_… call. `finished` is told of every answer, for metrics and the log. */
 #define NK_GATE_LATER 1
 
 struct nk_http_hooks {

@@ -2,8 +2,8 @@
  * What a command may not do: the seccomp filter, compiled once, and the capability sets.
  *
  * libseccomp only knows the calls; the program is our own, and installing it is a raw system call in
- * the thread that starts children, or in a child. The filter denies with EPERM or ENOSYS and allows the rest: the sandbox's
- * kernel is the real wall.
+ * the thread that starts children, or in a child. The filter denies with EPERM or ENOSYS and allows
+ * the rest: the sandbox's kernel is the real wall.
  */
 #ifndef NK_PROCESS_CONFINE_H
 #define NK_PROCESS_CONFINE_H

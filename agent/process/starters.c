@@ -90,7 +90,8 @@ static void wait_for_work(struct nk_starter *st)
     t->guarded = t->own.current || starts != t->own_starts;
 }
 
-/* A user can hold up its own starts, by stopping them. With both threads it would hold up everybody's. */
+/* A user can hold up its own starts, by stopping them. With both threads it would hold up
+ * everybody's. */
 static bool holds_up(const struct nk_starters *t, const void *share)
 {
     uint64_t now = nk_clock_mono_ms();

@@ -2,8 +2,9 @@
  * Looks after quotas while commands run: one that fills the disk is ended before it has filled it.
  *
  * Once a second, as long as a command of somebody who has a quota runs, or what it left in the
- * background, what is kept is counted (as seldom as the count is dear, quota.h). Where it is more than twice what may be, or a good deal more,
- * that one's commands are killed. Whoever is just beyond may end what it does, and then begins nothing.
+ * background, what is kept is counted (as seldom as the count is dear, quota.h). Where it is more
+ * than twice what may be, or a good deal more, that one's commands are killed. Whoever is just
+ * beyond may end what it does, and then begins nothing.
  *
  * Owned by app; loop thread only.
  */
