@@ -335,12 +335,13 @@ static int open_processes(struct nk_app *a)
     return res < 0 ? res : nk_keys_open(&a->loop, &a->keys);
 }
 
-/* After a burst the memory goes back: no threshold that grows, few arenas. */
+/* After a burst the memory goes back: no threshold that grows, and one arena; a second one would keep
+ * what the start's jobs had. */
 static void tune_memory(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, MAP_FROM);
     (void)mallopt(M_TRIM_THRESHOLD, 2 * MAP_FROM);
-    (void)mallopt(M_ARENA_MAX, 2);
+    (void)mallopt(M_ARENA_MAX, 1);
 }
 
 static int compile_filter(struct nk_app *a, struct nk_err *err)
