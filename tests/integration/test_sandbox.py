@@ -224,7 +224,8 @@ def test_a_new_daemon_goes_on_with_the_time_that_is_left(start_nook):
     nook = start_nook("--id", "sb", "--ttl", 3000)
     patch(nook, ttl_seconds=500, idle_timeout=400)
     before = get(nook)
-    wait_until(lambda: "idle 400000\n" in (nook.state / "lifetime").read_text(), 10)
+    kept = nook.state / "lifetime"
+    wait_until(lambda: kept.exists() and "idle 400000\n" in kept.read_text(), 10)
     nook.kill()  # not even its end is orderly
     nook.start()
     after = get(nook)
