@@ -10,12 +10,16 @@ static void go_on(struct nk_parts *p);
 
 static void finish(struct nk_parts *p, const struct nk_err *err)
 {
+    struct nk_err why;
+
     if (p->over)
         return;
+    if (err)
+        why = *err; /* it may lie in the upload */
     p->over = true;
     nk_holder_drop(&p->holder);
     nk_upload_drop(&p->upload);
-    p->events->on_over(p, err);
+    p->events->on_over(p, err ? &why : NULL);
     nk_req_pause_body(p->req, false); /* what is left of a refused body is read away */
 }
 

@@ -390,6 +390,16 @@ def test_no_space_is_told_and_leaves_nothing(nook, tiny):
 
 
 @pytest.mark.root
+def test_a_form_that_the_disk_has_no_room_for_says_what_is_there(nook, tiny):
+    body = form(('name="a"; filename="first"', b"1"), ('name="b"; filename="x/big"', b"x" * 2_000_000),
+                ('name="c"; filename="third"', b"3"))
+    response = post_form(nook, body, "?dir=tiny", chunked=True)
+    refused(response, 507, "no_space")
+    assert [e["path"] for e in response.json()["files"]] == ["tiny/first"]
+    wire.wait_until(lambda: os.listdir(tiny) == ["first"], what="the rest is gone")
+
+
+@pytest.mark.root
 def test_no_inodes_is_no_space_too(nook, tiny):
     made = 0
     while True:
