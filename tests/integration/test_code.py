@@ -154,7 +154,7 @@ def test_an_endless_loop_ends_at_its_timeout_with_all_it_started(coder, language
             break
     assert (result["exit_code"], result["timed_out"], result["reason"]) == (137, True, "timeout")
     assert result["stdout"] == "before\n"
-    assert coder.nook.descendants() == []
+    wait_until(lambda: not coder.nook.descendants(), 10, "the last of them is reaped")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
