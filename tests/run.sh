@@ -92,7 +92,7 @@ without() {
 }
 
 stage_fallback() {
-    without openat2,close_range,pidfd,subreaper,sock_diag,cgroup
+    without openat2,close_range,pidfd,subreaper,sock_diag,cgroup,landlock,terminal_signals,terminal_eof
 }
 
 # The same with each one missing by itself.

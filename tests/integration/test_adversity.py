@@ -128,11 +128,13 @@ def test_without_proc_a_kill_and_the_end_reach_the_group_of_a_command(start_nook
 @needs_root
 def test_without_proc_a_child_that_nobody_finds_does_not_hold_the_end(start_nook):
     nook = start_nook("--grace", "0.5", wrap=without_proc())
-    assert nook.exec("setsid sleep 1000 & echo $!")["exit_code"] == 0
-    nook.post("/v1/processes", {"command": "setsid sleep 1000 & sleep 1000", "name": "gone"})
-    wait_until(lambda: len(nook.children()) >= 2, 20, "it runs")
+    left = [int(nook.exec("setsid sleep 1000 & echo $!")["stdout"])]
+    script = "setsid sleep 1000 & echo $!; sleep 1000"
+    nook.post("/v1/processes", {"command": script, "name": "gone"})
+    left.append(int(wait_until(lambda: nook.get("/v1/processes/gone/logs").json()["stdout"], 20,
+                               "it runs")))
     assert nook.request("DELETE", "/v1/processes/gone").status == 204
-    left = nook.descendants()
+    left += nook.descendants()
     assert nook.terminate() == 0
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
