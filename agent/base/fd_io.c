@@ -21,13 +21,14 @@ int nk_fd_io_write(int fd, const void *data, size_t len)
     return 0;
 }
 
-ssize_t nk_fd_io_read(int fd, void *out, size_t len)
+/* From where the descriptor stands, or, with `at` not negative, from there. */
+static ssize_t fill(int fd, uint8_t *to, size_t len, off_t at)
 {
-    uint8_t *to = out;
     size_t got = 0;
 
     while (got < len) {
-        ssize_t n = read(fd, to + got, len - got);
+        ssize_t n = at < 0 ? read(fd, to + got, len - got)
+                           : pread(fd, to + got, len - got, at + (off_t)got);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -40,21 +41,12 @@ ssize_t nk_fd_io_read(int fd, void *out, size_t len)
     return (ssize_t)got;
 }
 
+ssize_t nk_fd_io_read(int fd, void *out, size_t len)
+{
+    return fill(fd, out, len, -1);
+}
+
 ssize_t nk_fd_io_read_at(int fd, void *out, size_t len, off_t at)
 {
-    uint8_t *to = out;
-    size_t got = 0;
-
-    while (got < len) {
-        ssize_t n = pread(fd, to + got, len - got, at + (off_t)got);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        got += (size_t)n;
-    }
-    return (ssize_t)got;
+    return at < 0 ? -EINVAL : fill(fd, out, len, at);
 }
