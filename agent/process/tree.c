@@ -411,44 +411,19 @@ int nk_tree_users(uid_t first, unsigned count, uint8_t *alive)
     return 0;
 }
 
-/* How many were signalled. One that is stopped already needs no second STOP. */
-static int freeze_pass(DIR *dir, struct range range, bool freeze)
-{
-    char status[NK_PROCFS_STATUS_MAX];
-    const char *name;
-    int found = 0;
-
-    while ((name = nk_procfs_next(dir))) {
-        pid_t pid = (pid_t)strtol(name, NULL, 10);
-
-        if (pid == getpid() ||
-            nk_procfs_read(dirfd(dir), name, "status", status, sizeof status) <= 0)
-            continue;
-        if (nk_procfs_is_dead(status) ||
-            (freeze && nk_procfs_stands_still(dirfd(dir), name, status)))
-            continue;
-        if (!nk_procfs_each_group(status, in_range, &range))
-            continue;
-        (void)kill(pid, freeze ? SIGSTOP : SIGCONT);
-        found++;
-    }
-    return found;
-}
-
 int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_ms)
 {
+    const struct nk_tree all = {.mark = first, .marks = count};
     uint64_t until = nk_clock_mono_ms() + deadline_ms;
     int least = freeze ? 2 : 1;
     int quiet = 0;
 
     while (quiet < least) {
-        DIR *dir = opendir("/proc");
-        int found;
+        int found =
+            pass(&all, &(struct told){.signo = freeze ? SIGSTOP : SIGCONT, .moves = freeze});
 
-        if (!dir)
-            return -errno;
-        found = freeze_pass(dir, (struct range){first, count, NULL, 0}, freeze);
-        (void)closedir(dir);
+        if (found < 0)
+            return found;
         quiet = found == 0 || !freeze ? quiet + 1 : 0;
         if (quiet < least && nk_clock_mono_ms() > until)
             return -ETIMEDOUT;
