@@ -14,7 +14,8 @@
 #include "files/temp.h"
 
 #define TRIES 5
-#define PIECE_MAX (64u * 1024u) /* of one nk_upload_write */
+#define PIECE_MAX (64u * 1024u)  /* of one nk_upload_write */
+#define LATE_MIN (1024u * 1024u) /* smaller ones are let go at once */
 
 struct chunk {
     uint8_t *data; /* owned; NULL: not needed yet */
@@ -47,7 +48,8 @@ struct nk_upload {
     uint64_t to_read;
     uint64_t was_read;
     struct nk_patience patience;
-    int fd; /* owned */
+    int fd;  /* owned */
+    int old; /* owned: keeps the replaced file until the answer is on its way */
     char temp[NK_TEMP_MAX];
     struct nk_place place;
     struct nk_entry entry;
@@ -172,6 +174,19 @@ static int read_on(struct nk_upload *u)
     return 0;
 }
 
+/* Letting go of a large file waits for what of it is on its way to the disk. The answer does not, where
+ * another one of its size would fit meanwhile. */
+static void keep_old(struct nk_upload *u, const struct stat *st)
+{
+    struct statvfs fs;
+
+    nk_close_fd(&u->old);
+    if (st->st_size < (off_t)LATE_MIN || fstatvfs(u->fd, &fs) < 0 ||
+        (uint64_t)st->st_size / fs.f_frsize >= fs.f_bavail)
+        return;
+    u->old = openat(u->place.dir, u->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int settle_new(struct nk_upload *u)
 {
     bool old = false;
@@ -215,7 +230,9 @@ static int try_commit(struct nk_upload *u)
         mode = there ? st.st_mode & 0777 : 0644;
     if (finish_bytes(u, mode) < 0)
         return -1;
-    if (!there)
+    if (there)
+        keep_old(u, &st);
+    else
         rc = settle_new(u);
     /* When another one was faster, the last one counts. */
     if (rc == -EEXIST)
@@ -242,6 +259,7 @@ static int commit(struct nk_upload *u)
 static void take_back(struct nk_upload *u)
 {
     nk_close_fd(&u->fd);
+    nk_close_fd(&u->old);
     if (u->named && u->opened)
         (void)unlinkat(u->place.dir, u->temp, 0);
     u->named = false;
@@ -267,9 +285,15 @@ static void on_work(struct nk_job *job)
         take_back(u);
 }
 
+static void let_old_go(struct nk_job *job)
+{
+    nk_close_fd(&NK_CONTAINER_OF(job, struct nk_upload, job)->old);
+}
+
 static void release(struct nk_upload *u)
 {
     nk_close_fd(&u->fd);
+    nk_close_fd(&u->old);
     nk_close_fd(&u->socket);
     nk_place_fini(&u->place);
     free(u->filling.data);
@@ -294,6 +318,19 @@ static void tell_over(struct nk_upload *u, const struct nk_err *err)
 {
     u->over = true;
     u->cfg.events->on_over(u->cfg.ctx, err ? NULL : &u->entry, u->created, err);
+}
+
+static void tell_done(struct nk_upload *u)
+{
+    bool late = u->old >= 0;
+
+    u->running = late; /* also while it is told: it may be dropped then */
+    tell_over(u, NULL);
+    if (!late)
+        return;
+    u->job.work = let_old_go;
+    u->job.as = NULL;
+    nk_job_submit(u->cfg.jobs, &u->job);
 }
 
 static void undo(struct nk_upload *u)
@@ -340,6 +377,8 @@ static void on_done(struct nk_job *job, bool canceled)
         undo_or_release(u);
         return;
     }
+    if (u->over)
+        return;
     if (u->broken && !u->undo) {
         undo(u);
         return;
@@ -353,7 +392,7 @@ static void on_done(struct nk_job *job, bool canceled)
     if (u->result < 0)
         tell_over(u, &u->err);
     else if (u->finish)
-        tell_over(u, NULL);
+        tell_done(u);
     else
         go_on(u);
 }
@@ -372,7 +411,7 @@ int nk_upload_new(const struct nk_upload_config *cfg, struct nk_upload **out, st
     memcpy(u->path, cfg->path, cfg->path_len);
     u->path[cfg->path_len] = '\0';
     u->cfg.path = u->path;
-    u->fd = u->socket = -1;
+    u->fd = u->old = u->socket = -1;
     nk_temp_name(u->temp);
     u->job.work = on_work;
     u->job.done = on_done;

@@ -8,6 +8,7 @@
  *   drain METHOD TARGET [BODY]            one request, read to the end of the connection
  *   ws TARGET MESSAGE                     one message, read to the closing frame
  *   put TARGET BYTES|FILE                 one upload
+ *   chunked TARGET BYTES                  one upload in chunks of 64 KiB, its length not said before
  *   hold COUNT READ METHOD TARGET [BODY]  COUNT connections with one request each, answers read
  *                                         if READ is 1; kept until the end of stdin
  *   first COUNT PROGRAM…                  starts a program until it answers /healthz, then ends it
@@ -26,6 +27,7 @@
 
 #define HEAD_MAX 4096
 #define CONNS_MAX 4096
+#define CHUNK (64u * 1024u)
 
 struct conn {
     int fd;
@@ -327,6 +329,34 @@ static int put(const char *addr, const char *target, const char *what)
     return printf("{\"seconds\":%.6f,\"status\":\"%.3s\"}\n", bench_now() - began, block + 9) < 0;
 }
 
+/* Each chunk with its frame in one write, as clients with a buffer of their own send it. */
+static int put_chunked(const char *addr, const char *target, uint64_t left)
+{
+    const char *token = getenv("BENCH_TOKEN");
+    double began = bench_now();
+    int fd = bench_connect(addr);
+    int n = snprintf(block, sizeof block,
+                     "PUT %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
+                     "Transfer-Encoding: chunked\r\n\r\n",
+                     target, token ? "Authorization: Bearer " : "", token ? token : "",
+                     token ? "\r\n" : "");
+
+    bench_send_all(fd, block, (size_t)n);
+    memset(block, 'x', sizeof block);
+    while (left > 0) {
+        size_t step = left < CHUNK ? (size_t)left : CHUNK;
+
+        n = snprintf(block, 8, "%05zx\r", step);
+        block[n] = '\n';
+        memcpy(block + 7 + step, "\r\n", 2);
+        bench_send_all(fd, block, step + 9);
+        left -= step;
+    }
+    bench_send_all(fd, "0\r\n\r\n", 5);
+    read_exactly(fd, (uint8_t *)block, 13);
+    return printf("{\"seconds\":%.6f,\"status\":\"%.3s\"}\n", bench_now() - began, block + 9) < 0;
+}
+
 static int hold(const char *addr, unsigned count, bool answers, char **request)
 {
     struct conn c;
@@ -402,6 +432,8 @@ int main(int argc, char **argv)
         return ws(argv[1], argv[3], argv[4]);
     if (strcmp(verb, "put") == 0 && argc == 5)
         return put(argv[1], argv[3], argv[4]);
+    if (strcmp(verb, "chunked") == 0 && argc == 5)
+        return put_chunked(argv[1], argv[3], strtoull(argv[4], NULL, 10));
     if (strcmp(verb, "hold") == 0 && argc > 6)
         return hold(argv[1], count, *argv[4] == '1', argv + 5);
     if (strcmp(verb, "first") == 0 && argc > 4)

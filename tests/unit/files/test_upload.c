@@ -1,6 +1,7 @@
 #include "sandbox_dir.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <uv.h>
 
@@ -18,6 +19,7 @@ struct fixture {
     unsigned reads;
     uint64_t was_read;
     bool over;
+    unsigned held; /* files without a name, when it was told to be over */
     bool created;
     enum nk_code code; /* NK_OK: it went well */
     char path[128];
@@ -30,12 +32,30 @@ static void on_room(void *ctx)
     f->rooms++;
 }
 
+/* Descriptors of this process whose file has no name any more. */
+static unsigned held_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    for (struct dirent *at; (at = readdir(dir)) != NULL;) {
+        char target[PATH_MAX] = {0};
+
+        if (readlinkat(dirfd(dir), at->d_name, target, sizeof target - 1) > 0)
+            n += strstr(target, "/big (deleted)") != NULL;
+    }
+    (void)closedir(dir);
+    return n;
+}
+
 static void on_over(void *ctx, const struct nk_entry *entry, bool created, const struct nk_err *err)
 {
     struct fixture *f = ctx;
 
     assert_false(f->over);
     f->over = true;
+    f->held = held_files();
     f->created = created;
     f->code = err ? err->code : NK_OK;
     if (entry)
@@ -276,6 +296,28 @@ static void the_mode_is_the_old_one_the_asked_one_or_0644(void **state)
     umask(old);
 }
 
+static void a_large_file_that_is_replaced_goes_after_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    int big = openat(f->d->fd, "root/big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+    assert_true(big >= 0);
+    assert_int_equal(ftruncate(big, (off_t)2 << 20), 0);
+    (void)close(big);
+    begin(f, "big", 0600, -1);
+    nk_upload_end(f->upload);
+    while (!f->over)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    assert_int_equal(f->code, NK_OK);
+    assert_int_equal(f->held, 1);
+    settle(f);
+    assert_int_equal(held_files(), 0);
+    begin(f, "big", 0600, -1);
+    finish(f, "small ones at once");
+    assert_int_equal(f->held, 0);
+    has_text(f, "root/big", "small ones at once");
+}
+
 static void what_is_no_file_is_not_replaced(void **state)
 {
     static const char *const paths[] = {"folder", "link", "fifo", "f/", "folder/../..", "x/"};
@@ -326,6 +368,7 @@ int main(void)
         TEST(a_job_reads_a_body_in_its_order),
         TEST(a_job_that_reads_outlives_the_connection),
         TEST(the_mode_is_the_old_one_the_asked_one_or_0644),
+        TEST(a_large_file_that_is_replaced_goes_after_the_answer),
         TEST(what_is_no_file_is_not_replaced),
         TEST(what_cannot_fit_is_refused_before_its_bytes),
         cmocka_unit_test(a_name_of_ours_is_told_from_others),
