@@ -35,9 +35,9 @@ struct nk_upstream {
     bool connecting; /* and not known to be there */
     bool working;    /* a job has the struct */
     bool closed;
-    /* the job's while it runs */
-    bool allowed;
+    /* the job's while it runs; in a word of its own: the loop's flags are read as one */
     int result; /* a socket, or -errno */
+    bool allowed;
 };
 
 static void release(struct nk_upstream *u)

@@ -127,6 +127,8 @@ void nk_registry_end_all(struct nk_registry *r, enum nk_reason why, unsigned gra
         if (r->paused && !r->pause_busy)
             nk_volley_thaw(r);
         nk_volley_go(r);
+        if (!nk_list_empty(&r->suspects))
+            nk_trees_look(r, false);
     }
     r->end_grace_ms = grace_ms > HANG_UP_MS ? grace_ms - HANG_UP_MS : 0;
     (void)uv_timer_start(&r->end_timer, r->end_grace_ms > 0 ? on_unheeded : on_grace_over,

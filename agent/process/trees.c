@@ -104,6 +104,18 @@ static bool is_hunting(const struct nk_registry *r)
     return false;
 }
 
+static void on_scan_due(uv_timer_t *timer);
+
+/* Whose orphans go to another reaper hears nothing of their ends, and has to look. */
+static void look_later(struct nk_registry *r)
+{
+    if (r->orphans_come || nk_list_empty(&r->suspects) || r->scan_busy ||
+        uv_is_active((uv_handle_t *)&r->scan_timer))
+        return;
+    (void)uv_timer_start(&r->scan_timer, on_scan_due,
+                         r->ending ? NK_SCAN_INTERVAL_MS : NK_SCAN_ELSEWHERE_MS, 0);
+}
+
 static void scan_done(struct nk_job *job, bool canceled)
 {
     struct nk_registry *r = NK_CONTAINER_OF(job, struct nk_registry, scan_job);
@@ -123,6 +135,7 @@ static void scan_done(struct nk_job *job, bool canceled)
         nk_trees_look(r, !nk_list_empty(&r->settles));
     else if (!is_hunting(r))
         tell_settled(r);
+    look_later(r);
     nk_ending_step(r);
 }
 
@@ -173,9 +186,9 @@ void nk_trees_look(struct nk_registry *r, bool soon)
         wait = scan_interval(r) - since;
     if (soon)
         wait = 0;
-    if (uv_is_active((uv_handle_t *)&r->scan_timer) && !soon)
-        return;
     uv_update_time(r->cfg.loop);
+    if (uv_is_active((uv_handle_t *)&r->scan_timer) && uv_timer_get_due_in(&r->scan_timer) <= wait)
+        return;
     (void)uv_timer_start(&r->scan_timer, on_scan_due, wait, 0);
 }
 

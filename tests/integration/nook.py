@@ -6,6 +6,7 @@ NOOK_SCALE       how large loads are (0.1 under sanitizers)
 NOOK_PATIENCE    how many times longer deadlines are
 """
 
+import contextlib
 import copy
 import itertools
 import os
@@ -17,6 +18,7 @@ import signal as signals
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import wire
@@ -70,6 +72,20 @@ def children_of(pid):
         if stat and stat[1] == pid:
             out.append(child)
     return out
+
+
+def orphans():
+    """(pid, state) of what outlived its nookd: it came to this process, which is their subreaper."""
+    own = os.getsid(0)
+    pairs = [(pid, proc_stat(pid)) for pid in children_of(os.getpid())]
+    return [(pid, stat[0]) for pid, stat in pairs if stat and stat[2] != own]
+
+
+def reap_orphans():
+    """What a process 1 does for a daemon that is neither that nor a subreaper."""
+    for pid, state in orphans():
+        if state == "Z":
+            os.waitpid(pid, 0)
 
 
 def descendants_of(pid):
@@ -314,8 +330,14 @@ class Nook(Asker):
 
     def wait(self, seconds=20):
         """The exit status, as a shell counts it."""
-        code = self.proc.wait(seconds * wire.PATIENCE)
-        return 128 - code if code < 0 else code
+        end = wire.deadline(seconds)
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self.proc.wait(0.2)
+                return 128 - code if code < 0 else code
+            reap_orphans()
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(self.proc.args, seconds)
 
     def terminate(self, signo=signals.SIGTERM, seconds=20):
         self.signal(signo)
@@ -359,14 +381,9 @@ class Nook(Asker):
         return []
 
     def _leftovers(self):
-        """Processes that outlived it came to this process, which is their subreaper."""
         wrong = []
-        own = os.getsid(0)
-        for pid in children_of(os.getpid()):
-            stat = proc_stat(pid)
-            if not stat or stat[2] == own:
-                continue
-            if stat[0] != "Z":
+        for pid, state in orphans():
+            if state != "Z":
                 name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if name:  # one without a name is on its way out already: a start that failed
                     wrong.append(f"process {pid} outlived nookd: {name}")

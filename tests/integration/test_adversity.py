@@ -111,8 +111,9 @@ def is_running(nook, name):
 
 
 @needs_root
-def test_without_proc_a_kill_and_the_end_reach_the_group_of_a_command(start_nook):
-    nook = start_nook("--grace", "600", wrap=without_proc())
+@pytest.mark.parametrize("args", [[], ["--without", "subreaper"]], ids=["reaps", "others_reap"])
+def test_without_proc_a_kill_and_the_end_reach_the_group_of_a_command(start_nook, args):
+    nook = start_nook("--grace", "600", *args, wrap=without_proc())
     script = "sleep 1000 & trap 'echo heard; exit 3' TERM; echo up; wait"
     for name in ("one", "two"):
         assert nook.post("/v1/processes", {"command": script, "name": name}).status == 201
