@@ -21,6 +21,7 @@ struct transfer {
     struct nk_quota_ask ask;
     struct nk_quota *quota; /* borrowed: of what is unpacked */
     const char *type;       /* of the answer */
+    struct nk_err why;      /* of one that was broken off */
     bool begun;             /* the answer has */
     bool over;              /* the answer is given, or was broken off */
 };
@@ -81,8 +82,12 @@ static enum nk_pull on_pull(struct nk_source *source, struct nk_buf *out, size_t
 
     if (n == -EAGAIN)
         return NK_PULL_WAIT;
-    if (n < 0)
+    if (n < 0 && t->why.code == NK_OK)
         return NK_PULL_FAIL;
+    if (n < 0) {
+        nk_buf_add_str(out, t->why.msg);
+        return NK_PULL_BROKEN;
+    }
     if (n == 0)
         return NK_PULL_END;
     nk_buf_commit(out, (size_t)n);
@@ -102,9 +107,10 @@ static void on_packed(void *ctx, const struct nk_tar_result *result, const struc
     struct transfer *t = ctx;
 
     (void)result;
-    if (t->begun && err)
+    if (t->begun && err) {
+        t->why = *err;
         nk_problem_broken_off(t->req, err);
-    else if (err)
+    } else if (err)
         nk_req_fail(t->req, err);
     /* A worker that says it is done before it was ready is not ours any more. */
     if (!t->begun && !err)

@@ -59,6 +59,7 @@ struct nk_output {
     bool woken;   /* it called while it was being asked */
     bool blocked; /* the socket takes no more */
     bool broken;  /* the answer cannot be completed: cut */
+    bool parting; /* likewise, but what is queued says why, and goes first */
 };
 
 struct nk_req {

@@ -26,6 +26,9 @@ enum nk_pull {
     NK_PULL_WAIT, /* nothing now: nk_reply_wake tells when */
     NK_PULL_END,  /* complete, with what was added */
     NK_PULL_FAIL, /* broken off: the connection is cut so that the client can see it */
+    /* As FAIL, and the text that was added says why: it is the extension `broken` of a last chunk
+     * whose data never comes. Where there are no chunks it is left out. */
+    NK_PULL_BROKEN,
 };
 
 struct nk_source {

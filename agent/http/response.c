@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #define INTERIM_MAX 16
-#define CHUNK_EXT_MAX 256
+#define CHUNK_EXT_MAX 1024
 #define CHUNK_DIGITS_MAX 15
 
 static int malformed(struct nk_err *err, const char *what)
@@ -176,6 +176,8 @@ static int take_head(struct nk_response *r, struct nk_buf *in, size_t len, struc
 void nk_response_fini(struct nk_response *r)
 {
     forget_head(r);
+    free(r->ext);
+    r->ext = NULL;
 }
 
 int nk_response_read_head(struct nk_response *r, struct nk_buf *in, bool *out_done,
@@ -234,6 +236,8 @@ static int step_size(struct nk_response *r, uint8_t c, struct nk_err *err)
     if (r->digits == 0 || (c != '\r' && c != ';'))
         return malformed(err, "chunk size");
     r->line_size = 0;
+    if (r->ext)
+        r->ext[0] = '\0';
     r->chunk = c == '\r' ? NK_CHUNK_SIZE_LF : NK_CHUNK_EXT;
     return 0;
 }
@@ -246,6 +250,12 @@ static int step_ext(struct nk_response *r, uint8_t c, struct nk_err *err)
     }
     if (c == '\n' || ++r->line_size > CHUNK_EXT_MAX)
         return malformed(err, "chunk extension");
+    if (!r->ext)
+        r->ext = malloc(CHUNK_EXT_MAX + 1);
+    if (r->ext) {
+        r->ext[r->line_size - 1] = (char)c;
+        r->ext[r->line_size] = '\0';
+    }
     return 0;
 }
 
@@ -357,12 +367,36 @@ int nk_response_read_body(struct nk_response *r, struct nk_buf *in, struct nk_bu
     return 0;
 }
 
+/* What the server said in a chunk whose data did not come. The quotes are taken off in place. */
+static bool find_why(const struct nk_response *r, const char **out)
+{
+    static const char name[] = "broken=\"";
+    char *text, *to;
+
+    if (r->framing != NK_RESPONSE_CHUNKED || r->chunk != NK_CHUNK_DATA || !r->ext ||
+        strncmp(r->ext, name, sizeof name - 1) != 0)
+        return false;
+    text = to = r->ext + sizeof name - 1;
+    for (const char *at = text; *at != '\0' && *at != '"'; at++) {
+        if (*at == '\\' && at[1] != '\0')
+            at++;
+        *to++ = *at;
+    }
+    *to = '\0';
+    *out = text;
+    return true;
+}
+
 int nk_response_end(struct nk_response *r, struct nk_err *err)
 {
+    const char *why;
+
     if (r->status > 0 && r->framing == NK_RESPONSE_EOF)
         r->done = true;
     if (r->done)
         return 0;
+    if (find_why(r, &why))
+        return nk_fail(err, NK_BAD_GATEWAY, "broken off: %s", why);
     if (r->status > 0)
         return nk_fail(err, NK_BAD_GATEWAY, "the connection ended in the middle of the answer");
     return nk_fail(err, NK_BAD_GATEWAY, "the connection ended without an answer");

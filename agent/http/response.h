@@ -57,6 +57,7 @@ struct nk_response {
     int64_t length; /* of Content-Length, also where no body follows; -1: none */
     enum nk_response_framing framing;
     enum nk_response_chunk chunk;
+    char *ext;        /* owned: extensions of the last chunk that had some; NULL: none had */
     unsigned digits;  /* of the chunk size read so far */
     size_t line_size; /* bytes of chunk extension or trailers so far */
     uint64_t left;    /* bytes still to come of the body or the chunk */
@@ -75,7 +76,8 @@ void nk_response_took(struct nk_response *r, size_t n);
 /* Moves the body from `in` to `out`. Bytes behind a complete body stay in `in`. */
 int nk_response_read_body(struct nk_response *r, struct nk_buf *in, struct nk_buf *out,
                           struct nk_err *err);
-/* The connection has ended: -1 unless the answer is complete with that. */
+/* The connection has ended: -1 unless the answer is complete with that. `err` is what the server said of
+ * it, where it did (NK_PULL_BROKEN). */
 int nk_response_end(struct nk_response *r, struct nk_err *err);
 
 /* Of any letter case; NULL where absent. Borrowed: lives as long as the reader. */

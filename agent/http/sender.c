@@ -66,6 +66,35 @@ static void suit_piece(struct nk_output *out, size_t sent, bool all)
         out->piece = piece * 2;
 }
 
+static void add_quoted(struct nk_buf *out, const struct nk_buf *text)
+{
+    for (size_t i = 0; i < nk_buf_left(text); i++) {
+        uint8_t c = nk_buf_front(text)[i];
+
+        if (c == '"' || c == '\\')
+            nk_buf_add_char(out, '\\');
+        nk_buf_add_char(out, c < ' ' || c == 127 ? '?' : (char)c);
+    }
+}
+
+/* In place of the piece, which is text. Whoever does not read extensions sees an early end. */
+static bool say_why(struct nk_output *out)
+{
+    struct nk_buf text = out->body;
+
+    if (!out->chunked || text.failed)
+        return false;
+    nk_buf_consume(&text, NK_CHUNK_ROOM);
+    out->body = (struct nk_buf){.max = text.max};
+    nk_buf_add_str(&out->body, "1;broken=\"");
+    add_quoted(&out->body, &text);
+    nk_buf_add_str(&out->body, "\"\r\n");
+    nk_buf_fini(&text);
+    out->src = NULL;
+    out->parting = !out->body.failed;
+    return out->parting;
+}
+
 /* One piece more into the empty body. */
 static void pull(struct nk_output *out)
 {
@@ -78,6 +107,10 @@ static void pull(struct nk_output *out)
         out->src->pull(out->src, &out->body, out->piece ? out->piece : NK_PIECE_SIZE);
     bool last = got == NK_PULL_END;
 
+    if (got == NK_PULL_BROKEN) {
+        out->broken = !say_why(out);
+        return;
+    }
     if (got == NK_PULL_FAIL || out->body.failed ||
         !within_length(out, nk_buf_left(&out->body) - reserved, last)) {
         out->broken = true;
@@ -194,7 +227,7 @@ static enum nk_flush flush_some(struct nk_req *req, size_t *budget)
         return out->waiting ? NK_FLUSH_WAIT : NK_FLUSH_AGAIN;
     if (out->file)
         return send_file(req, budget);
-    return NK_FLUSH_DONE;
+    return out->parting ? NK_FLUSH_BROKEN : NK_FLUSH_DONE;
 }
 
 enum nk_flush nk_sender_flush(struct nk_req *req)

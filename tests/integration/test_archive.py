@@ -205,6 +205,11 @@ def test_what_cannot_be_read_is_no_half_archive(nook):
     assert [(r["request_id"], r["code"], r["level"]) for r in told] == \
         [("half", "forbidden", "warn")]
     assert "d/secret" in told[0]["msg"]
+    # Who looks at the framing is told as well; the stream ends early for everybody.
+    with nook.connect() as conn:
+        conn.send_request("GET", "/v1/archive?path=d")
+        assert b'\r\n1;broken="d/secret: Permission denied"' in conn.read_until(b'denied"\r\n')
+        assert conn.at_end()
     assert get(nook, "d/secret").code == "forbidden"
     assert nook.get("/healthz").status == 200
 

@@ -15,6 +15,7 @@ struct answer {
     bool ended;
     struct nk_buf body;
     char header[64]; /* X-Test */
+    char why[256];   /* what was wrong with its end */
 };
 
 /* 0 or -1, the answer fed `step` bytes at a time and then ended. */
@@ -40,6 +41,8 @@ static int feed(const char *text, size_t len, size_t step, bool to_head, struct 
         (void)strncat(out->header, nk_response_header(&r, "x-TEST"), sizeof out->header - 1);
     if (rc == 0)
         rc = nk_response_end(&r, &err);
+    if (rc < 0)
+        (void)strncat(out->why, err.msg, sizeof out->why - 1);
     out->ended = rc == 0;
     nk_buf_fini(&in);
     nk_response_fini(&r);
@@ -176,6 +179,33 @@ static void what_is_not_http_is_refused(void **state)
     }
 }
 
+#define CHUNKS "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"
+
+static void what_broke_off_says_why_where_the_server_did(void **state)
+{
+    static const char early[] = "the connection ended in the middle of the answer";
+    static const char *const cases[][2] = {
+        {CHUNKS "1;broken=\"d/s\\\"e\\\\c\xc3\xa9t: no\"\r\n",
+         "broken off: d/s\"e\\c\xc3\xa9t: no"},
+        {CHUNKS "1;broken=\"no end\r\n", "broken off: no end"},
+        {CHUNKS "1;broken=\"half", early},
+        {CHUNKS "1;other=\"x\"\r\n", early},
+        {CHUNKS "1;broken=\"old\"\r\nx\r\n5\r\nx", early},
+        {CHUNKS "0;broken=\"x\"\r\n", early},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t step = 1; step <= strlen(cases[i][0]); step++) {
+            struct answer a;
+
+            assert_int_equal(feed(cases[i][0], strlen(cases[i][0]), step, false, &a), -1);
+            assert_string_equal(a.why, cases[i][1]);
+            nk_buf_fini(&a.body);
+        }
+    }
+}
+
 static void heads_and_framing_without_end_are_refused(void **state)
 {
     static const struct {
@@ -254,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_header_is_found_in_any_letter_case_and_without_its_space),
         cmocka_unit_test(every_cut_of_a_complete_answer_is_told_as_broken),
         cmocka_unit_test(what_is_not_http_is_refused),
+        cmocka_unit_test(what_broke_off_says_why_where_the_server_did),
         cmocka_unit_test(heads_and_framing_without_end_are_refused),
         cmocka_unit_test(interim_answers_come_one_by_one_where_they_are_wanted),
     };
