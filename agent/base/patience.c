@@ -1,6 +1,8 @@
 #include "base/patience.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "base/job.h"
 
@@ -25,4 +27,15 @@ bool nk_patience_wait(struct nk_patience *p, int fd, short events)
         return false;
     p->waits--;
     return poll(&look, 1, WAIT_MS) == 1 && (look.revents & events) != 0;
+}
+
+ssize_t nk_patience_read(struct nk_patience *p, int fd, void *out, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = read(fd, out, len);
+    while ((n < 0 && errno == EINTR) ||
+           (n < 0 && errno == EAGAIN && nk_patience_wait(p, fd, POLLIN)));
+    return n;
 }

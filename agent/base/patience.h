@@ -8,7 +8,9 @@
 #define NK_BASE_PATIENCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct nk_jobs;
 
@@ -21,5 +23,7 @@ struct nk_patience nk_patience_of(const struct nk_jobs *jobs);
 
 /* Waits a moment for `events` of poll; false: there were none, or no wait is left. */
 bool nk_patience_wait(struct nk_patience *p, int fd, short events);
+/* As read, of a non-blocking `fd` that is waited for. */
+ssize_t nk_patience_read(struct nk_patience *p, int fd, void *out, size_t len);
 
 #endif

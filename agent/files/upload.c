@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/fd_io.h"
 #include "base/patience.h"
 #include "base/scope.h"
 #include "files/path.h"
@@ -134,17 +134,10 @@ static int open_temp(struct nk_upload *u)
 
 static int write_all(struct nk_upload *u)
 {
-    for (size_t at = 0; at < u->writing.len;) {
-        ssize_t n = write(u->fd, u->writing.data + at, u->writing.len - at);
+    int rc = nk_fd_io_write(u->fd, u->writing.data, u->writing.len);
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return fail(u, errno);
-        at += (size_t)n;
-    }
     u->writing.len = 0;
-    return 0;
+    return rc < 0 ? fail(u, -rc) : 0;
 }
 
 /* What ends it early, an end of the client too, the owner finds by reading itself. */
@@ -152,13 +145,8 @@ static ssize_t read_piece(struct nk_upload *u)
 {
     uint64_t left = u->to_read - u->was_read;
     size_t len = left < NK_UPLOAD_BUFFER ? (size_t)left : NK_UPLOAD_BUFFER;
-    ssize_t n;
 
-    do
-        n = read(u->socket, u->writing.data, len);
-    while ((n < 0 && errno == EINTR) ||
-           (n < 0 && errno == EAGAIN && nk_patience_wait(&u->patience, u->socket, POLLIN)));
-    return n;
+    return nk_patience_read(&u->patience, u->socket, u->writing.data, len);
 }
 
 static int read_on(struct nk_upload *u)
