@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "base/scope.h"
+#include "process/heard.h"
 #include "process/procfs.h"
 
-#define PLAIN_PASSES 3  /* of a kill; whoever is then left over may be growing */
-#define GROUPS_MAX 4096 /* signalled as a whole in one pass; members of further ones one by one */
+#define PLAIN_PASSES 3 /* of a kill; whoever is then left over may be growing */
 
 struct entry {
     pid_t pid, parent, session;
@@ -71,97 +71,35 @@ static bool belongs(int proc, const char *pid, const struct nk_tree *t, bool mov
     return t->mark && nk_procfs_each_group(status, in_range, &marks);
 }
 
-static void send_signal(int pidfd, pid_t pid, int signo)
-{
-    if (pidfd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
-    else
-        (void)kill(pid, signo);
-}
-
-/* The process groups that a pass has signalled. One signal to a whole group misses no child that is
- * being born in it, and is not sent to those that its members start on hearing it. */
-struct told {
-    int signo;
-    bool moves; /* only to those who do not stand still */
-    size_t count, cap;
-    pid_t *group; /* owned */
-};
-
-/* Members of a group mostly come one after the other. */
-static bool is_told(const struct told *t, pid_t group)
-{
-    for (size_t i = t->count; i > 0; i--)
-        if (t->group[i - 1] == group)
-            return true;
-    return false;
-}
-
-static bool has_room(struct told *t)
-{
-    size_t cap = t->cap ? t->cap * 2 : 64;
-    pid_t *more;
-
-    if (t->count < t->cap)
-        return true;
-    more = cap > GROUPS_MAX ? NULL : realloc(t->group, cap * sizeof *more);
-    if (!more)
-        return false;
-    t->group = more;
-    t->cap = cap;
-    return true;
-}
-
-/* False: it is to be signalled by itself. A session of its own holds processes of its tree only. */
-static bool tell_group(struct told *t, int pidfd, pid_t pid)
-{
-    pid_t group = getpgid(pid);
-
-    if (group <= 1 || getsid(pid) == getsid(0))
-        return false;
-    if (is_told(t, group))
-        return true;
-    if (!has_room(t) || (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0))
-        return false;
-    (void)kill(-group, t->signo);
-    t->group[t->count++] = group;
-    return true;
-}
-
-static void tell(struct told *t, int pidfd, pid_t pid)
-{
-    if (t->signo != 0 && !tell_group(t, pidfd, pid))
-        send_signal(pidfd, pid, t->signo);
-}
-
 static bool is_left_out(const struct nk_tree *t, pid_t pid)
 {
     return t->but != 0 && getpgid(pid) == t->but;
 }
 
-static bool signal_marked(const struct nk_tree *t, int proc, const char *name, struct told *told)
+static bool signal_marked(const struct nk_tree *t, int proc, const char *name,
+                          struct nk_heard *heard)
 {
     nk_auto_fd int pidfd = -1;
     pid_t pid = (pid_t)strtol(name, NULL, 10);
 
-    if (pid == getpid() || is_left_out(t, pid) || !belongs(proc, name, t, told->moves))
+    if (pid == getpid() || is_left_out(t, pid) || !belongs(proc, name, t, heard->moves))
         return false;
-    if (t->pidfd && told->signo != 0) {
+    if (t->pidfd && heard->signo != 0) {
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (pidfd >= 0 && !belongs(proc, name, t, told->moves))
+        if (pidfd >= 0 && !belongs(proc, name, t, heard->moves))
             return false;
     }
-    tell(told, pidfd, pid);
+    nk_heard_tell(heard, proc, pidfd, pid);
     return true;
 }
 
-static int signal_by_mark(const struct nk_tree *t, DIR *dir, struct told *told)
+static int signal_by_mark(const struct nk_tree *t, DIR *dir, struct nk_heard *heard)
 {
     const char *name;
     int found = 0;
 
     while ((name = nk_procfs_next(dir)))
-        found += signal_marked(t, dirfd(dir), name, told);
+        found += signal_marked(t, dirfd(dir), name, heard);
     return found;
 }
 
@@ -240,7 +178,7 @@ static void mark_members(const struct nk_tree *tree, struct table *t)
     }
 }
 
-static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *told)
+static int signal_by_session(const struct nk_tree *t, DIR *dir, struct nk_heard *heard)
 {
     nk_auto_free struct entry *item = NULL;
     struct table table = {0};
@@ -255,30 +193,44 @@ static int signal_by_session(const struct nk_tree *t, DIR *dir, struct told *tol
         pid_t pid = table.item[i].pid;
 
         if (!table.item[i].member || pid == getpid() || is_left_out(t, pid) ||
-            (told->moves && table.item[i].still))
+            (heard->moves && table.item[i].still))
             continue;
-        tell(told, -1, pid);
+        nk_heard_tell(heard, dirfd(dir), -1, pid);
         found++;
     }
     return found;
 }
 
-static int pass(const struct nk_tree *t, struct told *told)
+static int pass(const struct nk_tree *t, struct nk_heard *heard)
 {
     DIR *dir = opendir("/proc");
     int found;
 
     if (!dir)
         return -errno;
-    found = t->mark || t->uids ? signal_by_mark(t, dir, told) : signal_by_session(t, dir, told);
+    found = t->mark || t->uids ? signal_by_mark(t, dir, heard) : signal_by_session(t, dir, heard);
     (void)closedir(dir);
-    free(told->group);
+    return found;
+}
+
+static int pass_once(const struct nk_tree *t, int signo, bool moves)
+{
+    struct nk_heard heard = {.signo = signo, .moves = moves};
+    int found = pass(t, &heard);
+
+    nk_heard_fini(&heard);
     return found;
 }
 
 int nk_tree_signal(const struct nk_tree *t, int signo)
 {
-    return pass(t, &(struct told){.signo = signo});
+    struct nk_heard heard = {.signo = signo};
+    int found = pass(t, &heard);
+
+    if (found > 0 && nk_heard_settle(&heard))
+        (void)pass(t, &heard);
+    nk_heard_fini(&heard);
+    return found;
 }
 
 /* Who dies makes room for one who is born: of a bomb all are stopped first, at its limit then. Those
@@ -288,7 +240,7 @@ static void hold_still(const struct nk_tree *t, uint64_t until_ms)
     int last = INT_MAX;
 
     while (nk_clock_mono_ms() <= until_ms) {
-        int found = pass(t, &(struct told){.signo = SIGSTOP, .moves = true});
+        int found = pass_once(t, SIGSTOP, true);
 
         if (found <= 0 || found >= last)
             return;
@@ -419,8 +371,7 @@ int nk_tree_freeze(gid_t first, unsigned count, bool freeze, uint64_t deadline_m
     int quiet = 0;
 
     while (quiet < least) {
-        int found =
-            pass(&all, &(struct told){.signo = freeze ? SIGSTOP : SIGCONT, .moves = freeze});
+        int found = pass_once(&all, freeze ? SIGSTOP : SIGCONT, freeze);
 
         if (found < 0)
             return found;

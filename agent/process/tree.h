@@ -38,7 +38,9 @@ struct nk_tree {
         *uids; /* borrowed: whoever is one of them, too; NULL: by the mark only */
 };
 
-/* One pass. How many live (not zombie) processes were found and signalled, or -errno. 0 looks only. */
+/* Once to each. How many live (not zombie) processes were found and signalled, or -errno; 0 looks only.
+ * Of a signal that can be blocked, who was started while it was held back is told, too: at most 100 ms
+ * later. */
 int nk_tree_signal(const struct nk_tree *t, int signo);
 
 /* KILL, pass after pass, until two in a row find nothing; one that grows is stopped before. 0, or
