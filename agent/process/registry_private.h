@@ -13,8 +13,8 @@
 #define NK_SCAN_DELAY_MS 20 /* from the first suspect to a look at /proc */
 #define NK_SCAN_INTERVAL_MS 100
 #define NK_SCAN_ELSEWHERE_MS 1000 /* while somebody else reaps what is left of commands */
-#define NK_SCAN_SHARE 20       /* of the time between two looks, one part is a look */
-#define NK_SCAN_SHARE_AT_END 2 /* and one more to wait for what is ending */
+#define NK_SCAN_SHARE 20          /* of the time between two looks, one part is a look */
+#define NK_SCAN_SHARE_AT_END 2    /* and one more to wait for what is ending */
 
 struct nk_registry {
     struct nk_registry_config cfg;
