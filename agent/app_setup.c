@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/folder.h"
@@ -13,6 +14,7 @@
 #include "base/scope.h"
 
 #define ENV_MAX 512
+#define LEAST_FDS 64
 
 static int find_user(const char *option, const char *spec, struct nk_user *out, struct nk_err *err)
 {
@@ -163,9 +165,20 @@ void nk_app_setup_free_env(char **env)
     free(env);
 }
 
+/* With fewer it would say that it is ready, and start no command. */
+static int check_limit(struct nk_err *err)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max >= LEAST_FDS)
+        return 0;
+    return nk_fail(err, NK_OVERLOADED, "the limit of open files is %u; at least %d are needed",
+                   (unsigned)limit.rlim_max, LEAST_FDS);
+}
+
 int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err)
 {
     if (cfg->network && strcmp(cfg->network, "all") != 0 && !cfg->network_outside)
         return nk_fail(err, NK_NOT_SUPPORTED, "--network %s cannot be enforced here", cfg->network);
-    return 0;
+    return check_limit(err);
 }

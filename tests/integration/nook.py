@@ -75,7 +75,7 @@ def children_of(pid):
 
 
 def orphans():
-    """(pid, state) of what outlived its nookd: it came to this process, which is their subreaper."""
+    """(pid, state) of what outlived its nookd and came to this process, its subreaper."""
     own = os.getsid(0)
     pairs = [(pid, proc_stat(pid)) for pid in children_of(os.getpid())]
     return [(pid, stat[0]) for pid, stat in pairs if stat and stat[2] != own]
@@ -395,10 +395,10 @@ class Nook(Asker):
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def refuse(*args, env=None, wait=20):
+def refuse(*args, env=None, wait=20, wrap=()):
     """`nookd serve` with arguments that must stop it at once: (exit status, standard error)."""
     clean = {"PATH": os.environ["PATH"], **(env or {})}
-    done = subprocess.run([str(BINARY), "serve", *map(str, args)], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=wait * wire.PATIENCE, env=clean,
-                          check=False)
+    done = subprocess.run([*wrap, str(BINARY), "serve", *map(str, args)], capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL, timeout=wait * wire.PATIENCE,
+                          env=clean, check=False)
     return done.returncode, done.stderr

@@ -110,6 +110,13 @@ def is_running(nook, name):
     return nook.get(f"/v1/processes/{name}").json()["status"] == "running"
 
 
+def test_so_few_descriptors_that_no_command_could_start_end_the_start(tmp_path):
+    status, said = harness.refuse("--socket", tmp_path / "run/api.sock", "--no-auth",
+                                  "--state-dir", tmp_path / "state",
+                                  wrap=under("ulimit -n 63"))
+    assert (status, "the limit of open files is 63" in said) == (2, True), said
+
+
 @needs_root
 @pytest.mark.parametrize("args", [[], ["--without", "subreaper"]], ids=["reaps", "others_reap"])
 def test_without_proc_a_kill_and_the_end_reach_the_group_of_a_command(start_nook, args):
