@@ -104,16 +104,27 @@ static bool is_hunting(const struct nk_registry *r)
     return false;
 }
 
+/* Looks that cost more come less often: a twentieth of one processor at most, at the end a third. */
+static uint64_t scan_interval(const struct nk_registry *r)
+{
+    uint64_t fair = r->scan_cost_ms * (r->ending ? NK_SCAN_SHARE_AT_END : NK_SCAN_SHARE);
+    uint64_t least = r->ending ? NK_SCAN_DELAY_MS : NK_SCAN_INTERVAL_MS;
+
+    return fair > least ? fair : least;
+}
+
 static void on_scan_due(uv_timer_t *timer);
 
 /* Whose orphans go to another reaper hears nothing of their ends, and has to look. */
 static void look_later(struct nk_registry *r)
 {
+    uint64_t fair = scan_interval(r);
+    uint64_t least = r->ending ? NK_SCAN_INTERVAL_MS : NK_SCAN_ELSEWHERE_MS;
+
     if (r->orphans_come || nk_list_empty(&r->suspects) || r->scan_busy ||
         uv_is_active((uv_handle_t *)&r->scan_timer))
         return;
-    (void)uv_timer_start(&r->scan_timer, on_scan_due,
-                         r->ending ? NK_SCAN_INTERVAL_MS : NK_SCAN_ELSEWHERE_MS, 0);
+    (void)uv_timer_start(&r->scan_timer, on_scan_due, fair > least ? fair : least, 0);
 }
 
 static void scan_done(struct nk_job *job, bool canceled)
@@ -161,15 +172,6 @@ static void on_scan_due(uv_timer_t *timer)
         r->scan_again = true;
     else
         start_scan(r);
-}
-
-/* Looks that cost more come less often: a twentieth of one processor at most, at the end a third. */
-static uint64_t scan_interval(const struct nk_registry *r)
-{
-    uint64_t fair = r->scan_cost_ms * (r->ending ? NK_SCAN_SHARE_AT_END : NK_SCAN_SHARE);
-    uint64_t least = r->ending ? NK_SCAN_DELAY_MS : NK_SCAN_INTERVAL_MS;
-
-    return fair > least ? fair : least;
 }
 
 /* Looks at /proc: at once, or so that many ends share one look. */
