@@ -14,6 +14,8 @@
 #include "http/request.h"
 #include "tenant/quota.h"
 
+#define TAKE_MAX (1024u * 1024u) /* in one go, before others get their turn */
+
 struct transfer {
     struct nk_source source;
     struct nk_req *req;         /* borrowed: until on_close */
@@ -92,6 +94,20 @@ static enum nk_pull on_pull(struct nk_source *source, struct nk_buf *out, size_t
         return NK_PULL_END;
     nk_buf_commit(out, (size_t)n);
     return NK_PULL_MORE;
+}
+
+static size_t on_ready(struct nk_source *source)
+{
+    struct transfer *t = NK_CONTAINER_OF(source, struct transfer, source);
+
+    return nk_archive_ready(t->archive);
+}
+
+static ssize_t on_send(struct nk_source *source, int socket, size_t len)
+{
+    struct transfer *t = NK_CONTAINER_OF(source, struct transfer, source);
+
+    return nk_archive_send(t->archive, socket, len);
 }
 
 static void on_found(void *ctx)
@@ -193,7 +209,7 @@ int nk_api_archive_read(struct nk_req *req, struct nk_err *err)
 
     if (!t)
         return -1;
-    t->source.pull = on_pull;
+    t->source = (struct nk_source){.pull = on_pull, .ready = on_ready, .send = on_send};
     if (start_packing(t, err) < 0) {
         free(t);
         return -1;
@@ -286,6 +302,16 @@ static int on_data(struct nk_req *req, const void *data, size_t len, struct nk_e
     return 0;
 }
 
+static ssize_t on_take(struct nk_req *req, int socket, uint64_t max)
+{
+    struct transfer *t = nk_req_ctx(req);
+    ssize_t n = nk_archive_take(t->archive, socket, max < TAKE_MAX ? (size_t)max : TAKE_MAX);
+
+    if (n == -EAGAIN)
+        nk_req_pause_body(req, true);
+    return n;
+}
+
 static int on_end(struct nk_req *req, struct nk_err *err)
 {
     struct transfer *t = nk_req_ctx(req);
@@ -348,7 +374,8 @@ static int ask_for_room(struct transfer *t, struct nk_err *err)
 
 int nk_api_archive_write(struct nk_req *req, struct nk_err *err)
 {
-    static const struct nk_body_sink sink = {.on_data = on_data, .on_end = on_end};
+    static const struct nk_body_sink sink = {
+        .on_data = on_data, .on_end = on_end, .on_take = on_take};
     struct transfer *t = new_transfer(req, err);
 
     if (!t)

@@ -93,7 +93,7 @@ static int to_stdout(struct nk_copy *c, const char *route, const char *more)
 /* A file that is there is replaced when the new one is whole. */
 static int to_place(struct down *d, struct nk_tar_place *place, bool nameless, mode_t mode)
 {
-    nk_auto_fd int fd = nk_tar_place_open(place, nameless);
+    nk_auto_fd int fd = nk_tar_place_open(place, nameless, mode);
     int status, rc;
 
     if (fd < 0)
@@ -126,22 +126,21 @@ static int to_file(struct nk_copy *c, const char *path, unsigned mode)
 {
     char dir[PATH_MAX], name[256];
     nk_auto_fd int parent = -1;
-    struct nk_tar_place place = {.dir = -1};
+    struct nk_tar_place place = {.name = name};
     struct down d = {.copy = c};
-    int status, rc;
+    int status;
 
     if (split(path, dir, name) < 0)
         return nk_out_fail_msg("%s is no name for a file", path);
     parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    rc = parent < 0 ? -errno : nk_tar_place_enter(parent, name, false, &place);
-    if (rc < 0)
-        return nk_out_fail_msg("cannot open the folder of %s: %s", path, strerror(-rc));
+    if (parent < 0)
+        return nk_out_fail_msg("cannot open the folder of %s: %s", path, strerror(errno));
+    place.dir = parent;
     status = begin(&d, "/v1/files?path=", "");
     if (status == 0) {
         status = to_place(&d, &place, nk_tar_place_probe(parent), (mode_t)mode);
         finish(&d);
     }
-    nk_tar_place_leave(&place);
     return status;
 }
 

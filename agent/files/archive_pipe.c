@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/scope.h"
 
 #define PIPE_SIZE (1024 * 1024)
+#define DRAIN_PIECE 16384
 
 int nk_archive_pipe_open(struct nk_archive_pipe *p, uv_loop_t *loop, bool write, int *out_theirs)
 {
@@ -61,4 +64,46 @@ ssize_t nk_archive_pipe_write(const struct nk_archive_pipe *p, const void *data,
         done += (size_t)n;
     }
     return (ssize_t)done;
+}
+
+bool nk_archive_pipe_drain(const struct nk_archive_pipe *p, struct nk_buf *out)
+{
+    for (;;) {
+        uint8_t *room = nk_buf_reserve(out, DRAIN_PIECE);
+        ssize_t n = room ? nk_archive_pipe_read(p, room, DRAIN_PIECE) : 0;
+
+        if (n <= 0)
+            return n == -EAGAIN;
+        nk_buf_commit(out, (size_t)n);
+    }
+}
+
+size_t nk_archive_pipe_ready(const struct nk_archive_pipe *p)
+{
+    int n = 0;
+
+    return p->fd >= 0 && ioctl(p->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+}
+
+static ssize_t move(int from, int to, size_t max)
+{
+    ssize_t n;
+
+    do
+        n = splice(from, NULL, to, NULL, max, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+ssize_t nk_archive_pipe_take(const struct nk_archive_pipe *p, int socket, size_t max)
+{
+    struct pollfd room = {.fd = p->fd, .events = POLLOUT};
+    ssize_t n = move(socket, p->fd, max);
+
+    return n == -EAGAIN && poll(&room, 1, 0) != 0 ? 0 : n;
+}
+
+ssize_t nk_archive_pipe_send(const struct nk_archive_pipe *p, int socket, size_t max)
+{
+    return move(p->fd, socket, max);
 }

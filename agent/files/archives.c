@@ -11,43 +11,17 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/scope.h"
-#include "files/archive_note.h"
-#include "files/archive_pipe.h"
+#include "files/archive_inside.h"
 #include "files/tar_note.h"
 #include "process/reaper.h"
 #include "process/spawn.h"
 
-#define NOTE_PIECE 16384
 #define CHECK_MS 5000 /* how often it is looked whether something moved */
 
 struct nk_archives {
     struct nk_archives_config cfg;
     struct nk_list list;
     unsigned count;
-};
-
-struct nk_archive {
-    struct nk_list link;
-    struct nk_archives *all; /* borrowed; NULL: they are closed */
-    struct nk_archive_events events;
-    struct nk_spawn spawn;
-    struct nk_reaper_watch watch;
-    struct nk_archive_pipe in, out, note;
-    uv_timer_t timer;
-    unsigned open_handles;
-    struct nk_buf pending; /* for the worker, not yet taken */
-    struct nk_buf notes;
-    struct nk_archive_note last; /* what the worker said at its end */
-    uint64_t moved_ms;
-    bool packing;
-    bool starting;
-    bool running; /* not reaped */
-    bool ready;
-    bool told;   /* the worker has said its last word, and is heard no more */
-    bool over;   /* and it is gone, or was given up */
-    bool ended;  /* no more will be written */
-    bool hungry; /* packing: somebody waits for bytes */
-    bool closed; /* the owner has left */
 };
 
 static const char *const worker_argv[] = {"/proc/self/exe", "__worker", "archive", NULL};
@@ -73,30 +47,18 @@ static void on_closed(uv_handle_t *handle)
     maybe_free(a);
 }
 
-static void close_pipe(struct nk_archive_pipe *p)
+void nk_archive_close_pipe(struct nk_archive_pipe *p)
 {
     (void)nk_archive_pipe_close(p, on_closed);
 }
 
 static void close_handles(struct nk_archive *a)
 {
-    close_pipe(&a->in);
-    close_pipe(&a->out);
-    close_pipe(&a->note);
+    nk_archive_close_pipe(&a->in);
+    nk_archive_close_pipe(&a->out);
+    nk_archive_close_pipe(&a->note);
     if (!uv_is_closing((uv_handle_t *)&a->timer))
         uv_close((uv_handle_t *)&a->timer, on_closed);
-}
-
-static void kill_worker(const struct nk_archive *a)
-{
-    if (a->running)
-        (void)kill(a->watch.pid, SIGKILL);
-}
-
-static void tell_more(const struct nk_archive *a)
-{
-    if (!a->closed)
-        a->events.more(a->events.ctx);
 }
 
 static void finish(struct nk_archive *a)
@@ -106,10 +68,10 @@ static void finish(struct nk_archive *a)
     if (a->over)
         return;
     a->over = true;
-    close_pipe(&a->in);
+    nk_archive_close_pipe(&a->in);
     if (a->closed)
         return;
-    tell_more(a);
+    nk_archive_tell_more(a);
     a->events.over(a->events.ctx, &a->last.result, err);
 }
 
@@ -119,20 +81,15 @@ static void fail(struct nk_archive *a, enum nk_code code, const char *what)
         return;
     nk_archive_note_fini(&a->last);
     (void)nk_fail(&a->last.err, code, "the archive worker %s", what);
-    kill_worker(a);
+    nk_archive_kill(a);
     finish(a);
-}
-
-static void moved(struct nk_archive *a)
-{
-    a->moved_ms = nk_clock_mono_ms();
 }
 
 static bool waits_for_worker(const struct nk_archive *a)
 {
     if (a->over || a->told || !a->ready)
         return !a->over;
-    return a->packing ? a->hungry : a->ended || nk_buf_left(&a->pending) > 0;
+    return a->packing ? a->hungry : a->ended || a->full || nk_buf_left(&a->pending) > 0;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -141,32 +98,19 @@ static void on_timer(uv_timer_t *timer)
     uint64_t still_ms = nk_clock_mono_ms() - a->moved_ms;
 
     if (a->closed)
-        kill_worker(a);
+        nk_archive_kill(a);
     else if (!waits_for_worker(a))
-        moved(a);
+        nk_archive_moved(a);
     else if (still_ms >= (a->told ? NK_ARCHIVE_LEAVE_MS : NK_ARCHIVE_STALL_MS))
         fail(a, NK_INTERNAL, "did not go on and was ended");
 }
 
-/* Everything that is there, without waiting. False: the pipe is at its end or broken. */
-static bool read_notes(struct nk_archive *a)
-{
-    for (;;) {
-        uint8_t *room = nk_buf_reserve(&a->notes, NOTE_PIECE);
-        ssize_t n = room ? nk_archive_pipe_read(&a->note, room, NOTE_PIECE) : 0;
-
-        if (n <= 0)
-            return n == -EAGAIN;
-        nk_buf_commit(&a->notes, (size_t)n);
-    }
-}
-
 static void take_notes(struct nk_archive *a)
 {
-    bool open = a->note.fd >= 0 && read_notes(a);
+    bool open = a->note.fd >= 0 && nk_archive_pipe_drain(&a->note, &a->notes);
     enum nk_archive_said said = NK_ARCHIVE_SAID_NOTHING;
 
-    moved(a);
+    nk_archive_moved(a);
     while (!a->over && !a->told && !a->closed &&
            (said = nk_archive_note_take(&a->notes, &a->last)) > 0) {
         if (said == NK_ARCHIVE_SAID_END)
@@ -179,7 +123,7 @@ static void take_notes(struct nk_archive *a)
     if (said == NK_ARCHIVE_SAID_NONSENSE)
         fail(a, NK_INTERNAL, "said something that cannot be understood");
     if (!open)
-        close_pipe(&a->note);
+        nk_archive_close_pipe(&a->note);
 }
 
 static void on_note(uv_poll_t *poll, int status, int events)
@@ -204,7 +148,7 @@ static void on_reaped(struct nk_reaper_watch *w, int wait_status, const struct r
     if (a->closed)
         close_handles(a);
     else
-        tell_more(a); /* bytes of it may be left, but no more will come */
+        nk_archive_tell_more(a); /* bytes of it may be left, but no more will come */
     maybe_free(a);
 }
 
@@ -214,7 +158,7 @@ static void watch(struct nk_archive *a, pid_t pid)
     a->watch.fn = on_reaped;
     a->running = true;
     if (a->closed)
-        kill_worker(a);
+        nk_archive_kill(a);
     if (a->all) {
         nk_reaper_watch(a->all->cfg.reaper, &a->watch);
         return;
@@ -296,9 +240,9 @@ static int start(struct nk_archive *a, const struct nk_tar_order *order,
     if (rc < 0)
         return rc;
     /* A packer is told no more; of an unpacker only notes are read. */
-    close_pipe(a->packing ? &a->in : &a->out);
+    nk_archive_close_pipe(a->packing ? &a->in : &a->out);
     fill_spawn(a, user);
-    moved(a);
+    nk_archive_moved(a);
     a->starting = true;
     nk_spawn_start(a->all->cfg.spawner, &a->spawn);
     return 0;
@@ -355,107 +299,15 @@ void nk_archive_close(struct nk_archive **slot)
     *slot = NULL;
     a->closed = true;
     /* Without input an unpacker tidies up and ends; a packer has nothing to tidy up. */
-    close_pipe(&a->in);
-    close_pipe(&a->out);
+    nk_archive_close_pipe(&a->in);
+    nk_archive_close_pipe(&a->out);
     if (a->packing)
-        kill_worker(a);
+        nk_archive_kill(a);
     if (!a->starting && !a->running)
         close_handles(a);
     else
         (void)uv_timer_start(&a->timer, on_timer, NK_ARCHIVE_LEAVE_MS, 1000);
     maybe_free(a);
-}
-
-static void on_readable(uv_poll_t *poll, int status, int events)
-{
-    struct nk_archive *a = poll->data;
-
-    (void)status;
-    (void)events;
-    (void)uv_poll_stop(poll);
-    a->hungry = false;
-    tell_more(a);
-}
-
-ssize_t nk_archive_read(struct nk_archive *a, void *out, size_t len)
-{
-    ssize_t n;
-
-    if (a->over && a->last.err.code != NK_OK)
-        return -EIO;
-    n = nk_archive_pipe_read(&a->out, out, len);
-    if (n > 0) {
-        moved(a);
-        return n;
-    }
-    if (n < 0 && n != -EAGAIN)
-        return -EIO;
-    /* Somebody else may hold the pipe open; once the worker is gone nothing comes from it. */
-    if (a->over && (n == 0 || !a->running))
-        return 0;
-    a->hungry = true;
-    if (n < 0)
-        (void)uv_poll_start(&a->out.poll, UV_READABLE, on_readable);
-    return -EAGAIN;
-}
-
-/* What the pipe takes of it; all where the worker reads no more, and will say why. */
-static size_t push(struct nk_archive *a, const void *data, size_t len)
-{
-    ssize_t n = nk_archive_pipe_write(&a->in, data, len);
-
-    if (n > 0)
-        moved(a);
-    return n < 0 ? len : (size_t)n;
-}
-
-static void on_writable(uv_poll_t *poll, int status, int events)
-{
-    struct nk_archive *a = poll->data;
-
-    (void)status;
-    (void)events;
-    nk_buf_consume(&a->pending, push(a, nk_buf_front(&a->pending), nk_buf_left(&a->pending)));
-    if (nk_buf_left(&a->pending) > 0)
-        return;
-    (void)uv_poll_stop(poll);
-    if (a->ended)
-        close_pipe(&a->in);
-    else
-        tell_more(a);
-}
-
-bool nk_archive_write(struct nk_archive *a, const void *data, size_t len)
-{
-    const uint8_t *at = data;
-
-    if (a->in.fd < 0)
-        return false;
-    if (nk_buf_left(&a->pending) == 0) {
-        size_t done = push(a, at, len);
-
-        at += done;
-        len -= done;
-    }
-    if (len == 0)
-        return false;
-    nk_buf_add(&a->pending, at, len);
-    if (a->pending.failed) {
-        /* An archive with a gap must not look whole. */
-        kill_worker(a);
-        nk_buf_fini(&a->pending);
-        return false;
-    }
-    (void)uv_poll_start(&a->in.poll, UV_WRITABLE, on_writable);
-    return true;
-}
-
-void nk_archive_end(struct nk_archive *a)
-{
-    a->ended = true;
-    moved(a);
-    if (nk_buf_left(&a->pending) == 0)
-        close_pipe(&a->in);
 }
 
 int nk_archives_open(const struct nk_archives_config *cfg, struct nk_archives **out)
@@ -482,7 +334,7 @@ void nk_archives_close(struct nk_archives **slot)
 
         nk_list_remove(&a->link);
         if (a->running) {
-            kill_worker(a);
+            nk_archive_kill(a);
             nk_reaper_forget(all->cfg.reaper, &a->watch);
             a->running = false;
         }

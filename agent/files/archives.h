@@ -65,9 +65,15 @@ void nk_archive_close(struct nk_archive **slot); /* the worker ends by itself, o
 /* Packing: how many bytes, 0 at the end of a whole archive, -EAGAIN: `more` will tell, or -EIO: it
  * has failed, and what came is no archive. */
 ssize_t nk_archive_read(struct nk_archive *a, void *out, size_t len);
+/* How many bytes nk_archive_send can move; 0 also where they must be read. It may say -EAGAIN: the
+ * socket is full; or another -errno: they must be read after all. */
+size_t nk_archive_ready(const struct nk_archive *a);
+ssize_t nk_archive_send(struct nk_archive *a, int socket, size_t len);
 
 /* Unpacking. Takes all of it; true: write no more until `more`. */
 bool nk_archive_write(struct nk_archive *a, const void *data, size_t len);
+/* Moves what the socket has: how many bytes; 0: it must be read; -EAGAIN: no room until `more`. */
+ssize_t nk_archive_take(struct nk_archive *a, int socket, size_t max);
 void nk_archive_end(struct nk_archive *a); /* no more will be written */
 
 #endif

@@ -55,20 +55,19 @@ static void sort(struct nk_tar_dirs *d)
     qsort(d->item, d->count, sizeof *d->item, compare);
 }
 
-void nk_tar_dirs_apply(struct nk_tar_dirs *d, int dest)
+void nk_tar_dirs_apply(struct nk_tar_dirs *d, struct nk_tar_way *way)
 {
     if (d->count == 0)
         return;
     sort(d);
     for (size_t i = 0; i < d->count; i++) {
         const struct nk_tar_dir *dir = &d->item[i];
-        struct nk_tar_place place = {.dir = -1};
+        struct nk_tar_place place;
 
         if (i > 0 && strcmp(dir->path, d->item[i - 1].path) == 0)
             continue;
-        if (nk_tar_place_enter(dest, dir->path, false, &place) == 0)
+        if (nk_tar_place_enter(way, dir->path, false, &place) == 0)
             (void)nk_tar_place_set_dir(&place, dir->mode, &dir->mtime);
-        nk_tar_place_leave(&place);
     }
 }
 

@@ -2,7 +2,7 @@
  * Modes and times of unpacked folders, kept until everything is in them.
  *
  * A folder may be read-only, and every file put into it changes its time; so both are set at the
- * end, inner folders before outer ones, each walked to anew. A zeroed struct is a valid empty one.
+ * end, inner folders before outer ones. A zeroed struct is a valid empty one.
  */
 #ifndef NK_FILES_TAR_DIRS_H
 #define NK_FILES_TAR_DIRS_H
@@ -16,6 +16,7 @@
 #define NK_TAR_DIRS_BYTES (64u * 1024u * 1024u) /* of their names */
 
 struct nk_tar_dir;
+struct nk_tar_way;
 
 struct nk_tar_dirs {
     struct nk_tar_dir *item; /* owned */
@@ -26,7 +27,7 @@ struct nk_tar_dirs {
 /* 0, or -ENOMEM. */
 int nk_tar_dirs_add(struct nk_tar_dirs *d, const char *path, mode_t mode,
                     const struct timespec *mtime);
-void nk_tar_dirs_apply(struct nk_tar_dirs *d, int dest); /* as well as it goes */
+void nk_tar_dirs_apply(struct nk_tar_dirs *d, struct nk_tar_way *way); /* as well as it goes */
 void nk_tar_dirs_fini(struct nk_tar_dirs *d);
 
 #endif

@@ -11,7 +11,8 @@
 
 struct extraction {
     struct nk_tar_reader *reader;
-    int dest;
+    struct nk_tar_way way;      /* to entries, */
+    struct nk_tar_way link_way; /* and to what hard links name */
     bool strict;
     const struct nk_tar_room *room; /* borrowed; NULL: none */
     bool nameless;                  /* files can be made without a name here */
@@ -100,11 +101,20 @@ static int write_content(struct extraction *x, int fd, struct nk_err *err)
     return 0;
 }
 
+static int set_mode(int fd, mode_t mode)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode)
+        return 0;
+    return fchmod(fd, mode);
+}
+
 static int finish_file(const struct extraction *x, struct nk_tar_place *place, int fd)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime_of(x->entry)};
 
-    if (fchmod(fd, x->entry->mode & 0777) < 0 || futimens(fd, times) < 0)
+    if (set_mode(fd, x->entry->mode & 0777) < 0 || futimens(fd, times) < 0)
         return -errno;
     return nk_tar_place_commit(place, fd);
 }
@@ -112,7 +122,7 @@ static int finish_file(const struct extraction *x, struct nk_tar_place *place, i
 static int put_file(struct extraction *x, struct nk_tar_place *place, struct nk_err *err)
 {
     uint64_t before = x->result->bytes;
-    nk_auto_fd int fd = nk_tar_place_open(place, x->nameless);
+    nk_auto_fd int fd = nk_tar_place_open(place, x->nameless, x->entry->mode & 0777);
     int rc;
 
     if (fd < 0)
@@ -163,7 +173,7 @@ static int put_hardlink(struct extraction *x, struct nk_tar_place *place, struct
 
     if (nk_tar_name_clean(x->entry->link, target) || target[0] == '\0')
         return refuse(x, "a hard link to outside of the folder", err);
-    rc = nk_tar_place_hardlink(place, x->dest, target);
+    rc = nk_tar_place_hardlink(place, &x->link_way, target);
     if (rc < 0)
         return refuse_sys(x, -rc, err);
     x->result->links++;
@@ -172,27 +182,21 @@ static int put_hardlink(struct extraction *x, struct nk_tar_place *place, struct
 
 static int put_entry(struct extraction *x, struct nk_err *err)
 {
-    struct nk_tar_place place = {.dir = -1};
-    int rc = nk_tar_place_enter(x->dest, x->path, true, &place);
+    struct nk_tar_place place;
+    int rc = nk_tar_place_enter(&x->way, x->path, true, &place);
 
     if (rc < 0)
         return refuse_sys(x, -rc, err);
     switch (x->entry->type) {
     case NK_TAR_FILE:
-        rc = put_file(x, &place, err);
-        break;
+        return put_file(x, &place, err);
     case NK_TAR_DIR:
-        rc = put_dir(x, &place, err);
-        break;
+        return put_dir(x, &place, err);
     case NK_TAR_SYMLINK:
-        rc = put_symlink(x, &place, err);
-        break;
+        return put_symlink(x, &place, err);
     default:
-        rc = put_hardlink(x, &place, err);
-        break;
+        return put_hardlink(x, &place, err);
     }
-    nk_tar_place_leave(&place);
-    return rc;
 }
 
 static const char *reason_of_type(enum nk_tar_type type)
@@ -242,14 +246,18 @@ int nk_tar_extract_run(struct nk_tar_reader *reader, int dest, bool strict,
                        struct nk_err *err)
 {
     struct extraction x = {.reader = reader,
-                           .dest = dest,
                            .strict = strict,
                            .room = room,
                            .nameless = nk_tar_place_probe(dest),
                            .result = out};
-    int rc = run(&x, err);
+    int rc;
 
-    nk_tar_dirs_apply(&x.dirs, dest);
+    nk_tar_way_init(&x.way, dest);
+    nk_tar_way_init(&x.link_way, dest);
+    rc = run(&x, err);
+    nk_tar_dirs_apply(&x.dirs, &x.way);
     nk_tar_dirs_fini(&x.dirs);
+    nk_tar_way_fini(&x.way);
+    nk_tar_way_fini(&x.link_way);
     return rc;
 }

@@ -25,14 +25,12 @@ static int add(struct nk_tar_extent **runs, size_t *count, size_t *cap, off_t fr
     return 0;
 }
 
-size_t nk_tar_holes_map(int fd, const struct stat *st, struct nk_tar_extent **out)
+static size_t map(int fd, const struct stat *st, struct nk_tar_extent **out)
 {
     nk_auto_free struct nk_tar_extent *runs = NULL;
     size_t count = 0, cap = 0;
     off_t at = 0;
 
-    if ((uint64_t)st->st_blocks * 512 + WORTH > (uint64_t)st->st_size)
-        return 0;
     while (at < st->st_size) {
         off_t from = lseek(fd, at, SEEK_DATA);
         off_t to = from < 0 ? -1 : lseek(fd, from, SEEK_HOLE);
@@ -50,5 +48,17 @@ size_t nk_tar_holes_map(int fd, const struct stat *st, struct nk_tar_extent **ou
     if (at < st->st_size && add(&runs, &count, &cap, st->st_size, st->st_size) < 0)
         return 0;
     *out = nk_take_ptr(&runs);
+    return count;
+}
+
+size_t nk_tar_holes_map(int fd, const struct stat *st, struct nk_tar_extent **out)
+{
+    size_t count;
+
+    if ((uint64_t)st->st_blocks * 512 + WORTH > (uint64_t)st->st_size)
+        return 0;
+    count = map(fd, st, out);
+    if (count == 0)
+        (void)lseek(fd, 0, SEEK_SET);
     return count;
 }

@@ -13,8 +13,8 @@
 
 #define NK_TAR_HOLES_MAX 4096 /* runs of bytes; a file with more counts as one without holes */
 
-/* Allocates *out (the caller frees it). How many runs there are, or 0: the file has no holes that
- * are worth it, or nothing can be said. */
+/* Of a file that was just opened. Allocates *out (the caller frees it). How many runs there are, or 0:
+ * the file has no holes that are worth it, or nothing can be said; then it stands at its beginning. */
 size_t nk_tar_holes_map(int fd, const struct stat *st, struct nk_tar_extent **out);
 
 #endif

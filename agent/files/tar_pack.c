@@ -20,7 +20,7 @@ int nk_tar_pack_init(struct nk_tar_pack *p, struct nk_tar_writer *writer, bool s
                      struct nk_err *err)
 {
     *p = (struct nk_tar_pack){.writer = writer, .skip_links = skip_links};
-    p->data = malloc(PIECE);
+    p->data = aligned_alloc(NK_TAR_PAGE, PIECE);
     return p->data ? 0 : nk_fail(err, NK_OVERLOADED, "no memory to pack");
 }
 
@@ -117,9 +117,7 @@ static int add_content(struct nk_tar_pack *p, int fd, const struct stat *st, str
 
     if (nk_tar_writer_begin(p->writer, &entry, runs, count, err) < 0)
         return -1;
-    if (count > 0)
-        return copy_runs(p, fd, runs, count, err);
-    return lseek(fd, 0, SEEK_SET) < 0 ? fail(p, errno, err) : copy_bytes(p, fd, entry.size, err);
+    return count > 0 ? copy_runs(p, fd, runs, count, err) : copy_bytes(p, fd, entry.size, err);
 }
 
 static int add_file(struct nk_tar_pack *p, int dir, const char *leaf, struct nk_err *err)

@@ -9,67 +9,24 @@
 
 #include "base/scope.h"
 
-#define STEP_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TRIES 100 /* names of our own that somebody else has taken */
 
-/* What stands there instead of a folder. */
-static int no_folder(int dir, const char *name)
+int nk_tar_place_enter(struct nk_tar_way *way, const char *path, bool make,
+                       struct nk_tar_place *out)
 {
-    struct stat st;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-        return -ELOOP;
-    return -ENOTDIR;
-}
-
-static int step(int dir, const char *name, bool make)
-{
-    int fd = openat(dir, name, STEP_FLAGS);
-
-    if (fd < 0 && errno == ENOENT && make) {
-        if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
-            return -errno;
-        fd = openat(dir, name, STEP_FLAGS);
-    }
-    if (fd >= 0)
-        return fd;
-    return errno == ENOTDIR || errno == ELOOP ? no_folder(dir, name) : -errno;
-}
-
-int nk_tar_place_enter(int dest, const char *path, bool make, struct nk_tar_place *out)
-{
-    nk_auto_fd int dir = openat(dest, ".", STEP_FLAGS);
-    const char *slash;
+    int dir = nk_tar_way_enter(way, path, make, &out->name);
 
     if (dir < 0)
-        return -errno;
+        return dir;
+    out->dir = dir;
     out->temp[0] = '\0';
-    while ((slash = strchr(path, '/'))) {
-        int next;
-
-        memcpy(out->name, path, (size_t)(slash - path));
-        out->name[slash - path] = '\0';
-        next = step(dir, out->name, make);
-        if (next < 0)
-            return next;
-        nk_close_fd(&dir);
-        dir = next;
-        path = slash + 1;
-    }
-    (void)snprintf(out->name, sizeof out->name, "%s", path);
-    out->dir = nk_take_fd(&dir);
     return 0;
 }
 
-void nk_tar_place_leave(struct nk_tar_place *p)
+int nk_tar_place_open(struct nk_tar_place *p, bool nameless, mode_t mode)
 {
-    nk_close_fd(&p->dir);
-}
-
-int nk_tar_place_open(struct nk_tar_place *p, bool nameless)
-{
-    int fd = nameless ? nk_temp_nameless(p->dir) : -1;
+    int fd = nameless ? nk_temp_open_nameless(p->dir, mode) : -1;
 
     p->temp[0] = '\0';
     if (fd >= 0 || (nameless && (fd == -ENOSPC || fd == -EDQUOT)))
@@ -89,7 +46,7 @@ int nk_tar_place_open(struct nk_tar_place *p, bool nameless)
 bool nk_tar_place_probe(int dest)
 {
     struct nk_tar_place p = {.dir = dest};
-    nk_auto_fd int fd = nk_temp_nameless(dest);
+    nk_auto_fd int fd = nk_temp_open_nameless(dest, 0600);
 
     if (fd < 0)
         return false;
@@ -188,11 +145,11 @@ static int replace_by_link(const struct nk_tar_place *from, const struct stat *m
     return rc;
 }
 
-int nk_tar_place_hardlink(struct nk_tar_place *p, int dest, const char *target)
+int nk_tar_place_hardlink(struct nk_tar_place *p, struct nk_tar_way *way, const char *target)
 {
-    struct nk_tar_place from = {.dir = -1};
+    struct nk_tar_place from;
     struct stat st;
-    int rc = nk_tar_place_enter(dest, target, false, &from);
+    int rc = nk_tar_place_enter(way, target, false, &from);
 
     if (rc < 0)
         return rc;
@@ -206,7 +163,6 @@ int nk_tar_place_hardlink(struct nk_tar_place *p, int dest, const char *target)
         rc = make_link(&from, &st, p, p->name);
     if (rc == -EEXIST)
         rc = replace_by_link(&from, &st, p);
-    nk_tar_place_leave(&from);
     return rc;
 }
 
@@ -217,7 +173,7 @@ static int use_dir(const struct nk_tar_place *p)
     struct stat st;
 
     if (fd < 0)
-        return errno == ENOTDIR || errno == ELOOP ? no_folder(p->dir, p->name) : 1;
+        return errno == ENOTDIR || errno == ELOOP ? nk_tar_way_no_folder(p->dir, p->name) : 1;
     if (fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700)
         (void)fchmod(fd, (st.st_mode & 07777) | 0700);
     return 1;
@@ -238,8 +194,11 @@ int nk_tar_place_set_dir(struct nk_tar_place *p, mode_t mode, const struct times
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
+    if (futimens(fd, times) < 0)
+        return -errno;
     /* Special bits are never an archive's, but a folder may have had its own. */
-    if (futimens(fd, times) < 0 || fchmod(fd, (st.st_mode & 07000) | (mode & 0777)) < 0)
+    if ((st.st_mode & 0777) != (mode & 0777) &&
+        fchmod(fd, (st.st_mode & 07000) | (mode & 0777)) < 0)
         return -errno;
     return 0;
 }

@@ -1,10 +1,9 @@
 /*
  * Where one entry of an archive goes, and how it gets there.
  *
- * Every entry is walked to anew from the target's descriptor, one part at a time and never through a
- * link: nothing that was found out about a folder before is believed again. A file is written without
- * a name (or under one of its own) and gets its final name when it is whole; what was there is
- * replaced in that moment, and a link there is replaced, not followed.
+ * Every entry is come to by files/tar_way.h, never through a link. A file is written without a name
+ * (or under one of its own) and gets its final name when it is whole; what was there is replaced in
+ * that moment, and a link there is replaced, not followed.
  *
  * Blocking. Functions give 0 (or a descriptor), or -errno: -ELOOP where a link is in the way.
  */
@@ -15,30 +14,31 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "files/tar_name.h"
+#include "files/tar_way.h"
 #include "files/temp.h"
 
 struct nk_tar_place {
-    int dir;                         /* owned: O_PATH */
-    char name[NK_TAR_NAME_PART + 1]; /* of the entry */
-    char temp[NK_TEMP_MAX];          /* its name until it is whole; "": it has none */
+    int dir;                /* borrowed: the way's, until it goes elsewhere */
+    const char *name;       /* borrowed: of the entry, inside its path */
+    char temp[NK_TEMP_MAX]; /* its name until it is whole; "": it has none */
 };
 
 /* Whether files here can be made without a name and get one later. */
 bool nk_tar_place_probe(int dest);
 
-/* `path` is clean and not empty. `make`: missing folders on the way are made. */
-int nk_tar_place_enter(int dest, const char *path, bool make, struct nk_tar_place *out);
-void nk_tar_place_leave(struct nk_tar_place *p);
+/* As nk_tar_way_enter. */
+int nk_tar_place_enter(struct nk_tar_way *way, const char *path, bool make,
+                       struct nk_tar_place *out);
 
-/* A new, empty file to write to; then exactly one of _commit and _drop. `nameless`: as probed. */
-int nk_tar_place_open(struct nk_tar_place *p, bool nameless);
+/* A new, empty file to write to; then exactly one of _commit and _drop. `nameless`: as probed. The mode
+ * may be more narrow than `mode`. */
+int nk_tar_place_open(struct nk_tar_place *p, bool nameless, mode_t mode);
 int nk_tar_place_commit(struct nk_tar_place *p, int fd);
 void nk_tar_place_drop(struct nk_tar_place *p);
 
 int nk_tar_place_symlink(struct nk_tar_place *p, const char *target, const struct timespec *mtime);
-/* `target`: clean, from `dest`, where it must be a regular file of our own. */
-int nk_tar_place_hardlink(struct nk_tar_place *p, int dest, const char *target);
+/* `target`: clean; a regular file of our own. `way`: another than the place's. */
+int nk_tar_place_hardlink(struct nk_tar_place *p, struct nk_tar_way *way, const char *target);
 
 /* A folder that is there already is made writable for us, if it is ours. 1: it was there; 0: made. */
 int nk_tar_place_mkdir(struct nk_tar_place *p, mode_t mode);

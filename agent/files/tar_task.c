@@ -46,7 +46,7 @@ struct task {
     struct nk_kernel kernel;
     struct nk_roots *roots;
     struct nk_tar_result result;
-    uint8_t piece[PIECE]; /* of the input */
+    uint8_t *piece; /* owned: of the input */
 };
 
 static void send_note(struct nk_buf *note)
@@ -167,6 +167,9 @@ static int unpack(struct task *t, struct nk_err *err)
 
     if (dest < 0)
         return -1;
+    t->piece = aligned_alloc(NK_TAR_PAGE, PIECE);
+    if (!t->piece)
+        return nk_fail(err, NK_OVERLOADED, "no memory to unpack");
     tell_ready();
     if (nk_tar_reader_open(read_input, t, &reader, err) < 0)
         return -1;
@@ -246,6 +249,7 @@ int nk_tar_task_main(int argc, char **argv)
     nk_roots_free(t->roots);
     nk_tar_result_fini(&t->result);
     nk_tar_order_fini(&t->order);
+    free(t->piece);
     free(t);
     return rc < 0;
 }

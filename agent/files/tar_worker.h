@@ -18,6 +18,10 @@
 
 #include "base/err.h"
 
+/* Buffers begin where a page does: some processors copy several times as fast from a page to the same
+ * place in another than to one a few bytes further. */
+#define NK_TAR_PAGE 4096u
+
 enum nk_tar_type {
     NK_TAR_FILE,
     NK_TAR_DIR,

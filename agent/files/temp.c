@@ -34,11 +34,14 @@ bool nk_temp_is(const char *name)
 
 int nk_temp_nameless(int dir)
 {
-    int fd;
+    /* A name is given through it. */
+    return access("/proc/self/fd", F_OK) < 0 ? -EOPNOTSUPP : nk_temp_open_nameless(dir, 0600);
+}
 
-    if (access("/proc/self/fd", F_OK) < 0)
-        return -EOPNOTSUPP; /* a name is given through it */
-    fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+int nk_temp_open_nameless(int dir, mode_t mode)
+{
+    int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+
     if (fd >= 0)
         return fd;
     /* What else is said by kernels and file systems that do not know it. */
@@ -49,6 +52,11 @@ int nk_temp_give_name(int fd, int dir, const char *name)
 {
     char self[32];
 
+    /* The short way, where the kernel lets one do that with a file that one has made. */
+    if (linkat(fd, "", dir, name, AT_EMPTY_PATH) == 0)
+        return 0;
+    if (errno != ENOENT && errno != EINVAL && errno != EPERM && errno != ENOSYS)
+        return -errno;
     (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }

@@ -10,6 +10,7 @@
 #define NK_FILES_TEMP_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define NK_TEMP_MAX 40
 
@@ -18,6 +19,8 @@ bool nk_temp_is(const char *name);
 
 /* For writing, without a name; or -errno, where it is the file system that cannot: -EOPNOTSUPP. */
 int nk_temp_nameless(int dir);
+/* The same, without a look whether it can get a name later; its mode is `mode` but for the umask. */
+int nk_temp_open_nameless(int dir, mode_t mode);
 int nk_temp_give_name(int fd, int dir, const char *name); /* 0 or -errno */
 /* For writing, under a name; or -errno. */
 int nk_temp_create(int dir, const char *name);

@@ -53,6 +53,7 @@ struct nk_output {
     size_t piece;             /* of the next pull; 0: NK_PIECE_SIZE */
     uint64_t taken;           /* by the client, of this answer */
     int64_t left;             /* of a declared length; -1: none was */
+    size_t direct;            /* bytes, already framed, that the source is to send by itself */
     uint64_t progress_ms;     /* when the client last took a byte, or bytes began to wait */
     bool chunked;
     bool waiting; /* the source has nothing, and has not called since */

@@ -90,17 +90,38 @@ enum nk_intake nk_intake_step(struct nk_conn *c)
     return req->body_over ? NK_INTAKE_NONE : parse(c);
 }
 
+static bool lend(struct nk_req *req, uint64_t spare)
+{
+    if (!req->sink->on_readable || !req->sink->on_readable(req, req->conn->fd, spare))
+        return false;
+    req->lent = true;
+    nk_req_pause_body(req, true);
+    return true;
+}
+
+static void took(struct nk_req *req, uint64_t n)
+{
+    req->body_seen += n;
+    req->conn->server->stats.bytes_in += n;
+    (void)nk_parser_skip(req->parser, n);
+}
+
+static bool give(struct nk_req *req, uint64_t spare)
+{
+    ssize_t n = req->sink->on_take ? req->sink->on_take(req, req->conn->fd, spare) : 0;
+
+    if (n > 0)
+        took(req, (uint64_t)n);
+    return n != 0;
+}
+
 bool nk_intake_lend(struct nk_conn *c)
 {
     struct nk_req *req = c->req;
     uint64_t spare;
 
-    if (!req || !req->sink || !req->sink->on_readable || req->replied || req->dry)
+    if (!req || !req->sink || req->replied || req->dry)
         return false;
     spare = nk_parser_skip(req->parser, 0);
-    if (spare < LEND_MIN || !req->sink->on_readable(req, c->fd, spare))
-        return false;
-    req->lent = true;
-    nk_req_pause_body(req, true);
-    return true;
+    return spare >= LEND_MIN && (lend(req, spare) || give(req, spare));
 }

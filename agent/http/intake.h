@@ -20,7 +20,7 @@ enum nk_intake nk_intake_step(struct nk_conn *c);
 /* More bytes would be of use, and there is room for them. */
 bool nk_intake_wants(const struct nk_conn *c);
 
-/* The socket is given to the sink of the body for a while, or false. */
+/* The socket is read by the sink of the body, now or for a while; or false. */
 bool nk_intake_lend(struct nk_conn *c);
 
 #endif

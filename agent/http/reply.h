@@ -35,6 +35,11 @@ struct nk_source {
     /* Adds to `out`, aiming at no more than `room` bytes (a single event may go past it by its own
      * size, at most 512 KiB). */
     enum nk_pull (*pull)(struct nk_source *src, struct nk_buf *out, size_t room);
+    /* Both NULL, or: how many bytes lie ready that `send` can move to a socket by itself (0: pull),
+     * and how many of them it did; -EAGAIN: the socket is full; another -errno: they must be pulled
+     * after all, and all that were ready can be. */
+    size_t (*ready)(struct nk_source *src);
+    ssize_t (*send)(struct nk_source *src, int socket, size_t len);
 };
 
 /* Copies name and value; a value with CR, LF or NUL is our own mistake. */

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/id.h"
@@ -59,6 +60,9 @@ struct nk_body_sink {
      * call). True: the sink reads some itself, `max` at most, and says nk_req_body_read; until then
      * nobody else reads. False: nothing was changed, it comes to on_data. */
     bool (*on_readable)(struct nk_req *req, int socket, uint64_t max);
+    /* NULL, or the same for a sink that moves bytes at once: how many it took; 0: nothing was
+     * changed; -EAGAIN: it had no room, and has paused the body. */
+    ssize_t (*on_take)(struct nk_req *req, int socket, uint64_t max);
 };
 /* What the sink read after on_readable. Of 0 bytes, on_data and the end of the client tell why. */
 void nk_req_body_read(struct nk_req *req, uint64_t n);

@@ -1,6 +1,7 @@
 #include "http/sender.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -11,6 +12,7 @@
 #define FLUSH_BUDGET (1024u * 1024u)
 #define TURN_COST 256u
 #define GROW_FROM (1024u * 1024u)
+#define DIRECT_MIN 16384u /* for less a copy is cheaper */
 
 static const char last_word[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                 "Content-Length: 0\r\nConnection: close\r\n\r\n";
@@ -95,6 +97,45 @@ static bool say_why(struct nk_output *out)
     return out->parting;
 }
 
+/* What the source can send by itself is a chunk of its own, of which only the frame is written. */
+static void announce(struct nk_output *out)
+{
+    size_t n = out->src->ready(out->src);
+    char frame[24];
+
+    if (n < DIRECT_MIN)
+        return;
+    if (!within_length(out, n, false)) {
+        out->broken = true;
+        return;
+    }
+    out->direct = n;
+    if (out->chunked)
+        nk_buf_add(&out->body, frame, (size_t)snprintf(frame, sizeof frame, "%zx\r\n", n));
+}
+
+static void end_direct(struct nk_output *out)
+{
+    if (out->direct == 0 && out->chunked)
+        nk_buf_add(&out->body, "\r\n", 2);
+    out->broken |= out->body.failed;
+}
+
+/* What was announced and cannot be sent that way comes as bytes, into the empty body. */
+static void pull_announced(struct nk_output *out)
+{
+    size_t room = out->direct < NK_PIECE_SIZE ? out->direct : NK_PIECE_SIZE;
+    enum nk_pull got = out->src->pull(out->src, &out->body, room);
+    size_t n = nk_buf_left(&out->body);
+
+    if (got != NK_PULL_MORE || n == 0 || n > out->direct) {
+        out->broken = true;
+        return;
+    }
+    out->direct -= n;
+    end_direct(out);
+}
+
 /* One piece more into the empty body. */
 static void pull(struct nk_output *out)
 {
@@ -130,7 +171,7 @@ static ssize_t send_queued(struct nk_req *req)
     struct nk_output *out = &req->out;
     struct iovec iov[2];
     struct msghdr msg = {.msg_iov = iov};
-    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (out->file ? MSG_MORE : 0);
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (out->file || out->direct > 0 ? MSG_MORE : 0);
     ssize_t n;
 
     if (nk_buf_left(&out->head) > 0)
@@ -207,6 +248,24 @@ static enum nk_flush send_file(struct nk_req *req, size_t *budget)
     return NK_FLUSH_AGAIN;
 }
 
+static enum nk_flush send_direct(struct nk_req *req, size_t *budget)
+{
+    struct nk_output *out = &req->out;
+    ssize_t n = out->src->send(out->src, req->conn->fd, out->direct);
+
+    if (n == -EAGAIN)
+        return NK_FLUSH_BLOCKED;
+    if (n <= 0) {
+        pull_announced(out);
+        return out->broken ? NK_FLUSH_BROKEN : NK_FLUSH_AGAIN;
+    }
+    count(req, (size_t)n);
+    *budget -= (size_t)n < *budget ? (size_t)n : *budget;
+    out->direct -= (size_t)n < out->direct ? (size_t)n : out->direct;
+    end_direct(out);
+    return NK_FLUSH_AGAIN;
+}
+
 static enum nk_flush flush_some(struct nk_req *req, size_t *budget)
 {
     struct nk_output *out = &req->out;
@@ -217,12 +276,16 @@ static enum nk_flush flush_some(struct nk_req *req, size_t *budget)
         nk_sendfile_free(out->file);
         out->file = NULL;
     }
-    if (out->src && !out->waiting && nk_buf_left(&out->body) == 0)
+    if (out->src && out->src->ready && out->direct == 0 && !out->waiting)
+        announce(out);
+    if (out->src && !out->waiting && out->direct == 0 && nk_buf_left(&out->body) == 0)
         pull(out);
     if (out->broken)
         return NK_FLUSH_BROKEN;
     if (queued(out) > 0)
         return write_some(req, budget);
+    if (out->src && out->direct > 0)
+        return send_direct(req, budget);
     if (out->src)
         return out->waiting ? NK_FLUSH_WAIT : NK_FLUSH_AGAIN;
     if (out->file)

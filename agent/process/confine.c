@@ -76,7 +76,7 @@ static const char *const worker_allowed[] = {
     "mmap",           "munmap",       "mremap",     "mprotect",        "madvise",      "brk",
     "getrandom",      "futex",        "getpid",     "gettid",          "tgkill",       "geteuid",
     "clock_gettime",  "gettimeofday", "time",       "sched_yield",     "rt_sigreturn", "exit",
-    "rt_sigprocmask", "rt_sigaction", "exit_group", "restart_syscall",
+    "rt_sigprocmask", "rt_sigaction", "exit_group", "restart_syscall", "flock",
 };
 
 /* Missing, or judged by an argument. */
