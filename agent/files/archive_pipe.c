@@ -8,7 +8,7 @@
 
 #include "base/scope.h"
 
-#define PIPE_SIZE (1024 * 1024)
+#define PIPE_SIZE (512 * 1024)
 #define DRAIN_PIECE 16384
 
 int nk_archive_pipe_open(struct nk_archive_pipe *p, uv_loop_t *loop, bool write, int *out_theirs)

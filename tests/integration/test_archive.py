@@ -391,6 +391,7 @@ def test_a_reader_that_leaves_ends_the_worker(nook):
 def test_a_worker_has_few_rights(nook):
     with half_upload(nook, big_archive()):
         pid = worker_of(nook)
+        wait_until((nook.workspace / "d" / "first").exists, 20, "it has given them up")
         field = lambda name: harness.status_field(pid, name)
         assert field("NoNewPrivs") == "1"
         assert int(field("CapEff"), 16) == int(field("CapPrm"), 16) == 0
