@@ -312,6 +312,7 @@ static void a_large_file_that_is_replaced_goes_after_the_answer(void **state)
     assert_int_equal(f->held, 1);
     settle(f);
     assert_int_equal(held_files(), 0);
+    nk_upload_drop(&f->upload);
     begin(f, "big", 0600, -1);
     finish(f, "small ones at once");
     assert_int_equal(f->held, 0);
