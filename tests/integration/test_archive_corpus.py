@@ -127,3 +127,15 @@ def test_a_refused_name_that_is_not_utf8_comes_exactly(nook, place):
     assert refusal["path_base64"] == "Li4v/xsK"
     assert b"\x1b" not in result.body and b"\n" not in result.body.strip()
     assert json.loads(result.body)
+
+
+def test_a_hundred_folders_deep_goes_and_what_is_deeper_is_refused(nook, place):
+    target, _ = place
+    deepest = b"d/" * 99 + b"f"
+    for name, reasons in ((deepest, []), (b"d/" + deepest, ["too many folders deep"]),
+                          (b"./d//" + deepest[2:], [])):
+        entry = tar_corpus.long_name(name) + tar_corpus.file(b"short")
+        result = put(nook, "target", entry + tar_corpus.END).json()
+        assert [r["reason"] for r in result["refused"]] == reasons, name
+        assert result["files"] == (0 if reasons else 1)
+    assert os.path.isfile(target / os.fsdecode(deepest))
