@@ -5,7 +5,8 @@
  * done in slices on pool threads with the user's rights. While what was told has not been taken
  * (nk_watch_resume), nothing more is read, and the kernel's queue is the bound: what does not fit
  * there is told as an overflow. A new folder is watched first and listed then, so that nothing in it
- * is missed. At most NK_WATCH_FOLDERS are watched; when more come, that is an overflow too.
+ * is missed. At most NK_WATCH_FOLDERS are watched; whenever more come, that is an overflow too, and
+ * once more when there is room for them again, and they are watched.
  *
  * Opened and closed on the loop; memory goes later.
  */

@@ -15,6 +15,7 @@
 #include "files/watch_walk.h"
 
 #define PAIR_MS 10 /* the halves of a move come one right after the other */
+#define SPARE 1024 /* so many must have gone before those are looked for that were left out */
 
 static bool stat_at(const struct nk_watch_read *r, const char *folder, const char *name,
                     struct stat *out)
@@ -217,7 +218,7 @@ static int dispatch(struct nk_watch_read *r, const char *folder, const struct in
  * mended: who lists then misses nothing that comes after. */
 static int overflowed(struct nk_watch_read *r)
 {
-    r->limited = false;
+    r->crowded = 0;
     if (r->recursive)
         return nk_watch_walk_begin(r, "", NK_WATCH_WALK_AGAIN);
     nk_watch_tell_overflow(r);
@@ -267,11 +268,16 @@ static int fill(struct nk_watch_read *r)
     if (n > 0)
         return 1;
     settle_move(r);
-    r->missed = false;
+    r->missed = r->limited = false;
     r->found_len = 0;
     free(r->last_modified);
     r->last_modified = NULL;
     return 0;
+}
+
+static bool has_room_again(const struct nk_watch_read *r)
+{
+    return r->crowded > 0 && r->folders.live + SPARE <= r->crowded;
 }
 
 int nk_watch_read_go(struct nk_watch_read *r, struct nk_task *t)
@@ -288,11 +294,15 @@ int nk_watch_read_go(struct nk_watch_read *r, struct nk_task *t)
         }
         if (nk_task_due(t))
             return NK_TASK_MORE;
-        if (fill(r) == 0)
+        if (fill(r) > 0) {
+            e = (const struct inotify_event *)(const void *)(r->buf + r->at);
+            r->at += sizeof *e + e->len;
+            rc = handle(r, e);
+        } else if (has_room_again(r)) {
+            rc = overflowed(r);
+        } else {
             return 0;
-        e = (const struct inotify_event *)(const void *)(r->buf + r->at);
-        r->at += sizeof *e + e->len;
-        rc = handle(r, e);
+        }
         if (rc < 0)
             return nk_place_fail(&r->place, -rc, &t->err);
     }

@@ -32,7 +32,8 @@ struct nk_watch_read {
     bool missed;          /* a folder was gone, or had another name, when it was to be watched */
     bool full;            /* the taker has enough for now */
     bool ended;           /* the top is gone */
-    bool limited;         /* an overflow by too many folders was told */
+    bool limited;         /* an overflow by too many folders was told of what is being read */
+    size_t crowded;       /* so many were watched when one was left out; 0: none is */
     char *moved;          /* owned: the source of a move whose other half is to come */
     char *last_modified;  /* owned: told just now, not to be told again */
     char *found;          /* owned: paths that a walk has told, each with its NUL */

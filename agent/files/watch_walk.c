@@ -73,11 +73,13 @@ static bool settle_later(struct nk_watch_read *r, int rc)
 {
     if (is_gone(rc))
         r->missed = true;
-    else if (rc < 0 && !r->limited) {
-        r->limited = true;
+    if (rc >= 0 || is_gone(rc))
+        return rc > 0;
+    r->crowded = r->folders.live;
+    if (!r->limited)
         nk_watch_tell_overflow(r);
-    }
-    return rc > 0;
+    r->limited = true;
+    return false;
 }
 
 void nk_watch_walk_add_later(struct nk_watch_read *r, const char *path)
@@ -187,7 +189,7 @@ static int visit_silent(struct nk_watch_read *r, const struct nk_walk_entry *e, 
     int rc = S_ISDIR(e->st.st_mode) ? add_entry(r, e, path) : 0;
 
     if (rc == -ENOSPC && r->walk_kind == NK_WATCH_WALK_AGAIN)
-        r->limited = true;
+        r->crowded = r->folders.live;
     else if (rc < 0 && !is_gone(rc))
         return rc;
     return 0;

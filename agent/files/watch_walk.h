@@ -18,7 +18,8 @@ enum nk_watch_walk {
 
 /* 0: watched; -errno. */
 int nk_watch_walk_add(struct nk_watch_read *r, const char *path);
-/* One that appeared. Where it cannot be watched, the picture is incomplete; that is told once. */
+/* One that appeared. Where it cannot be watched, the picture is incomplete; that is told once for
+ * all that came together. */
 void nk_watch_walk_add_later(struct nk_watch_read *r, const char *path);
 /* `path` is watched; what is in it follows, with nk_watch_walk_go. 0 (also: it is gone), -errno. */
 int nk_watch_walk_begin(struct nk_watch_read *r, const char *path, enum nk_watch_walk kind);

@@ -707,6 +707,23 @@ def test_after_an_overflow_a_watch_knows_what_is_there(nook):
     assert not [t for t in told if "gone" in t[1] or "old" in t[1]]
 
 
+@pytest.mark.skipif(int(open("/proc/sys/fs/inotify/max_user_watches").read()) < 2 * 8192,
+                    reason="the kernel watches fewer folders than we do")
+def test_more_folders_than_can_be_watched_are_told_each_time(nook):
+    make = "python3 -c \"import os\nfor i in range({}): os.makedirs(f'{}/{{i}}')\""
+    nook.exec(make.format(4090, "a") + "; " + make.format(4095, "b"), timeout=120)
+    with watch(nook, "recursive=1") as stream:  # 8,188 with the top
+        nook.exec("mkdir 1 2 3 4 5")
+        changes_until_overflow(stream)
+        nook.exec("mkdir 6")
+        assert ("created", "6", "dir") in changes_until(stream, "6")
+        changes_until_overflow(stream)
+        nook.exec("rm -r b", timeout=60)
+        changes_until_overflow(stream)
+        put(nook, "6/f", b"")
+        changes_until(stream, "6/f")
+
+
 def changes_until_overflow(stream):
     for event in stream.events():
         if event.name == "overflow":
