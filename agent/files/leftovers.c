@@ -2,15 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/attr.h"
 #include "base/scope.h"
+#include "files/place.h"
 #include "files/temp.h"
 
-#define DEPTH_MAX 32
+#define PATH_REACH (2 * NK_PLACE_PATH_MAX) /* a client's path, and a name of an archive below it */
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static bool is_ours(const struct nk_walk_entry *e)
 {
@@ -20,49 +21,58 @@ static bool is_ours(const struct nk_walk_entry *e)
            nk_temp_is_left(e->dir, e->name);
 }
 
-static bool is_below(const struct nk_walk_entry *e, const char *top)
+static void drop(struct nk_leftovers *left, const struct nk_walk_entry *e, bool is_folder)
 {
-    size_t len = strlen(top);
-
-    return strncmp(e->path, top, len) == 0 && (e->path[len] == '/' || e->path[len] == '\0');
-}
-
-static void drop(struct nk_leftovers *left, const struct nk_walk_entry *e)
-{
-    if (unlinkat(e->dir, e->name, e->leaving ? AT_REMOVEDIR : 0) == 0)
+    if (unlinkat(e->dir, e->name, is_folder ? AT_REMOVEDIR : 0) == 0)
         left->removed++;
 }
 
-/* Below a folder that goes everything goes, the folders when they are left. */
+/* A folder goes with all that is in it; `at` is good until the walk over the root goes on. */
 static void take(struct nk_leftovers *left, const struct nk_walk_entry *e)
 {
-    if (left->doomed && !is_below(e, left->doomed)) {
-        free(left->doomed);
-        left->doomed = NULL;
-    }
-    if (!left->doomed && !e->leaving && is_ours(e)) {
-        if (S_ISDIR(e->st.st_mode))
-            left->doomed = strdup(e->path);
-        else
-            drop(left, e);
+    int dir;
+
+    if (e->leaving || !is_ours(e))
+        return;
+    if (!S_ISDIR(e->st.st_mode)) {
+        drop(left, e, false);
         return;
     }
-    if (left->doomed && (e->leaving || !S_ISDIR(e->st.st_mode)))
-        drop(left, e);
+    left->at = *e;
+    dir = openat(e->dir, e->name, DIR_FLAGS);
+    if (dir >= 0)
+        (void)nk_walk_new(dir, &(struct nk_walk_options){.force = true}, &left->doomed);
+}
+
+static void leave_doomed(struct nk_leftovers *left)
+{
+    nk_walk_free(left->doomed);
+    left->doomed = NULL;
+    drop(left, &left->at, true);
+}
+
+static void remove_next(struct nk_leftovers *left)
+{
+    struct nk_walk_entry e;
+    int rc = nk_walk_next(left->doomed, left->task.until_ns, &e);
+
+    left->seen += rc < 0 && rc != -EAGAIN;
+    if (rc == 0 || left->seen >= NK_LEFTOVERS_MAX)
+        leave_doomed(left);
+    else if (rc > 0 && (e.leaving || !S_ISDIR(e.st.st_mode)))
+        drop(left, &e, e.leaving);
 }
 
 static void leave_root(struct nk_leftovers *left)
 {
     nk_walk_free(left->tree);
     left->tree = NULL;
-    free(left->doomed);
-    left->doomed = NULL;
     left->root++;
 }
 
 static void enter_root(struct nk_leftovers *left)
 {
-    static const struct nk_walk_options options = {.depth = DEPTH_MAX, .tolerant = true};
+    static const struct nk_walk_options options = {.path_max = PATH_REACH, .tolerant = true};
     const struct nk_root *root = &left->roots->item[left->root];
     nk_auto_fd int top = root->writable ? nk_roots_enter(root) : -1;
     int dir = top < 0 ? -1 : openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -77,7 +87,11 @@ int nk_leftovers_go(struct nk_task *t)
     struct nk_walk_entry e;
 
     while (!nk_task_due(t)) {
-        if (left->root == left->roots->count || left->seen == NK_LEFTOVERS_MAX)
+        if (left->doomed) {
+            remove_next(left);
+            continue;
+        }
+        if (left->root == left->roots->count || left->seen >= NK_LEFTOVERS_MAX)
             return 0;
         if (!left->tree) {
             enter_root(left);
@@ -96,8 +110,8 @@ int nk_leftovers_go(struct nk_task *t)
 
 void nk_leftovers_fini(struct nk_leftovers *left)
 {
+    nk_walk_free(left->doomed);
+    left->doomed = NULL;
     nk_walk_free(left->tree);
     left->tree = NULL;
-    free(left->doomed);
-    left->doomed = NULL;
 }

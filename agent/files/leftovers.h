@@ -3,7 +3,8 @@
  *
  * One pass in the background over the writable roots, at start, with the user's rights: it removes
  * nothing that the user could not remove, nothing that is another user's, and follows no link. It
- * looks at NK_LEFTOVERS_MAX entries at most. Owned by app; one task, started and stopped on the loop.
+ * looks at NK_LEFTOVERS_MAX entries at most, what goes with a folder not counted, however much and
+ * however deep that is. Owned by app; one task, started and stopped on the loop.
  */
 #ifndef NK_FILES_LEFTOVERS_H
 #define NK_FILES_LEFTOVERS_H
@@ -20,8 +21,9 @@ struct nk_leftovers {
     struct nk_task task;          /* the owner sets `over` */
     const struct nk_roots *roots; /* borrowed: outlives the task */
     size_t root;
-    struct nk_walk *tree; /* owned while the task runs */
-    char *doomed;         /* owned: the folder that is being removed */
+    struct nk_walk *tree;    /* owned while the task runs */
+    struct nk_walk *doomed;  /* owned likewise: the folder that is being removed, */
+    struct nk_walk_entry at; /* and where `tree` has come upon it */
     unsigned seen;
     unsigned removed;
 };

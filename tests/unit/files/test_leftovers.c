@@ -41,6 +41,58 @@ static void what_nobody_works_on_goes_wherever_it_lies(void **state)
     assert_true(sandbox_dir_has(d, "root/" LEFT "~"));
 }
 
+/* From `at`, below the base: as many folders in each other, and in the last one a file. */
+static void make_deep(struct sandbox_dir *d, const char *at, unsigned levels, const char *file)
+{
+    int dir = openat(d->fd, at, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd;
+
+    for (unsigned i = 0; i < levels; i++) {
+        int inner;
+
+        assert_true(dir >= 0);
+        assert_int_equal(mkdirat(dir, "d", 0755), 0);
+        inner = openat(dir, "d", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)close(dir);
+        dir = inner;
+    }
+    fd = openat(dir, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    (void)close(dir);
+}
+
+static void how_deep_it_lies_does_not_matter(void **state)
+{
+    struct sandbox_dir *d = *state;
+    char path[1024] = "root/s";
+    size_t len = strlen(path);
+
+    sandbox_dir_folder(d, "root/s");
+    make_deep(d, "root/s", 400, LEFT);
+    for (int i = 0; i < 400; i++, len += 2)
+        memcpy(path + len, "/d", 2);
+    (void)snprintf(path + len, sizeof path - len, "/%s", LEFT);
+    assert_true(sandbox_dir_has(d, path));
+    assert_int_equal(sweep(d), 1);
+    assert_false(sandbox_dir_has(d, path));
+}
+
+static void a_folder_goes_however_deep_it_is(void **state)
+{
+    struct sandbox_dir *d = *state;
+
+    sandbox_dir_folder(d, "root/" LEFT);
+    make_deep(d, "root/" LEFT, 4300, "file");
+    sandbox_dir_folder(d, "root/" LEFT2);
+    sandbox_dir_folder(d, "root/" LEFT2 "/locked");
+    sandbox_dir_file(d, "root/" LEFT2 "/locked/file", "");
+    assert_int_equal(fchmodat(d->fd, "root/" LEFT2 "/locked", 0, 0), 0);
+    assert_int_equal(sweep(d), 4302 + 3);
+    assert_false(sandbox_dir_has(d, "root/" LEFT));
+    assert_false(sandbox_dir_has(d, "root/" LEFT2));
+}
+
 static void what_is_not_ours_stays(void **state)
 {
     struct sandbox_dir *d = *state;
@@ -98,6 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_nobody_works_on_goes_wherever_it_lies),
+        TEST(how_deep_it_lies_does_not_matter),
+        TEST(a_folder_goes_however_deep_it_is),
         TEST(what_is_not_ours_stays),
         TEST(what_is_being_written_stays),
         TEST(the_pass_ends_after_so_many_entries),
