@@ -11,7 +11,7 @@
 void nk_op_init(struct nk_op *op)
 {
     memset(op, 0, sizeof *op);
-    op->fd = op->in = op->out = op->dest_top = op->dest_dir = -1;
+    op->fd = op->in = op->out = op->dest_top = op->dest_dir = op->part = -1;
 }
 
 void nk_op_fini(struct nk_op *op)
@@ -21,6 +21,9 @@ void nk_op_fini(struct nk_op *op)
     nk_close_fd(&op->out);
     nk_close_fd(&op->dest_top);
     nk_close_fd(&op->dest_dir);
+    nk_close_fd(&op->part);
+    while (op->later_count > 0)
+        nk_close_fd(&op->later[--op->later_count]);
     nk_place_fini(&op->place);
     nk_place_fini(&op->dest);
     nk_walk_free(op->tree);

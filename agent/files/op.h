@@ -18,6 +18,8 @@
 #include "files/temp.h"
 #include "files/walk.h"
 
+#define NK_OP_LATER 64
+
 struct nk_op {
     struct nk_task task;
     const struct nk_roots *roots; /* borrowed: outlives the task */
@@ -44,10 +46,13 @@ struct nk_op {
     unsigned rounds;
     bool begun; /* something lies at `temp` */
     bool moves;
-    int in, out;   /* owned: the file that is being copied */
-    int dest_top;  /* owned: the folder that is being made */
-    int dest_dir;  /* owned: the one in it that is being filled */
-    char *dest_at; /* owned: its path */
+    int in, out;            /* owned: the file that is being copied */
+    int dest_top;           /* owned: the folder that is being made */
+    int dest_dir;           /* owned: the one in it that is being filled */
+    char *dest_at;          /* owned: its path */
+    int later[NK_OP_LATER]; /* owned: folders too deep for the walk, which come when it is over */
+    size_t later_count;
+    int part; /* owned: the one of them that is being walked; -1: none */
 };
 
 void nk_op_init(struct nk_op *op); /* descriptors empty; everything else is zeroed */

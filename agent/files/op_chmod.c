@@ -8,6 +8,8 @@
 #include "base/scope.h"
 #include "files/op.h"
 
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 /* Without a right to read it, a file can still be changed by its owner, through /proc. */
 static int by_proc(int dir, const char *name, mode_t mode)
 {
@@ -64,6 +66,39 @@ static int inner(struct nk_op *op, const struct nk_walk_entry *e)
     return 0;
 }
 
+/* For each level a walk keeps what leads back, and has a bound; what is below is walked by itself. */
+static int put_off(struct nk_op *op, const struct nk_walk_entry *e)
+{
+    int fd = -1;
+
+    if (op->later_count == NK_OP_LATER)
+        return nk_place_fail_in(&op->place, e->path, ENAMETOOLONG, &op->task.err);
+    fd = openat(e->dir, e->name, DIR_FLAGS);
+    if (fd >= 0)
+        op->later[op->later_count++] = fd;
+    else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+        return nk_place_fail_in(&op->place, e->path, errno, &op->task.err);
+    return 0;
+}
+
+/* What lies above may keep us out by now: from here on it goes by the descriptor. */
+static int next_part(struct nk_op *op)
+{
+    int fd, rc;
+
+    nk_walk_free(op->tree);
+    op->tree = NULL;
+    if (op->part >= 0 && fchmod(op->part, op->mode) < 0)
+        return nk_place_fail(&op->place, errno, &op->task.err);
+    nk_close_fd(&op->part);
+    if (op->later_count == 0)
+        return finish(op, S_IFDIR);
+    op->part = op->later[--op->later_count];
+    fd = fcntl(op->part, F_DUPFD_CLOEXEC, 3);
+    rc = fd < 0 ? -errno : nk_walk_new(fd, &(struct nk_walk_options){0}, &op->tree);
+    return rc < 0 ? nk_place_fail(&op->place, -rc, &op->task.err) : NK_TASK_MORE;
+}
+
 static int go(struct nk_op *op)
 {
     struct nk_walk_entry e;
@@ -74,7 +109,11 @@ static int go(struct nk_op *op)
         if (rc == -EAGAIN)
             return NK_TASK_MORE;
         if (rc == 0)
-            return finish(op, S_IFDIR);
+            return next_part(op);
+        if (rc == -ENAMETOOLONG && put_off(op, &e) < 0)
+            return -1;
+        if (rc == -ENAMETOOLONG)
+            continue;
         if (rc < 0)
             return nk_place_fail_in(&op->place, e.path, -rc, &op->task.err);
         if (inner(op, &e) < 0)

@@ -304,6 +304,27 @@ def test_a_very_deep_tree_is_told_to_be_one_and_is_removed(nook):
     assert nook.get("/v1/files/list").json() == {"entries": [], "next": None}
 
 
+@pytest.mark.skipif(harness.scaled(10) < 10, reason="70,000 folders")
+def test_modes_are_set_at_any_depth(nook):
+    """Deeper than one walk goes, with a mode that keeps its owner out of what is above."""
+    make_deep(nook, 70_000)
+    chmod = {"path": "d", "mode": "400", "recursive": True}
+    assert nook.post("/v1/files/chmod", chmod, wait=120).status == 200
+    fd, depth = os.open(nook.workspace, os.O_PATH), 0
+    try:
+        while True:
+            inner = os.open("d", os.O_PATH | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd, depth = inner, depth + 1
+            assert stat.S_IMODE(os.stat(fd).st_mode) == 0o400, depth
+    except FileNotFoundError:
+        assert stat.S_IMODE(os.stat("f", dir_fd=fd).st_mode) == 0o400
+    finally:
+        os.close(fd)
+    assert depth == 70_000
+    assert nook.request("DELETE", "/v1/workspace", wait=120).status == 204
+
+
 @pytest.mark.parametrize("to", ["d/new", "d/e", "d/e/x/y", "link/new"])
 @pytest.mark.parametrize("verb", ["copy", "move"])
 def test_a_folder_does_not_go_into_itself(nook, verb, to):
