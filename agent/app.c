@@ -416,12 +416,7 @@ static int start(struct nk_app *a, struct nk_err *err)
 
 static void warn(const struct nk_app *a)
 {
-    if (a->cfg->no_auth)
-        nk_log_msg(NK_LOG_WARN, "no_auth", "--no-auth: whoever reaches the port may use it");
-    if (a->user.creds.uid == 0)
-        nk_log_msg(NK_LOG_WARN, "root", "commands run as root");
-    else if (a->user.creds.uid == geteuid())
-        nk_log_msg(NK_LOG_WARN, "same_uid", "commands run as nookd's own user");
+    nk_app_setup_warn(a->cfg, &a->user);
     if (!nk_reaper_adopts(a->reaper))
         nk_log_msg(NK_LOG_WARN, "no_reaping",
                    "neither process 1 nor a subreaper: orphans are not reaped here");

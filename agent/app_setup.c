@@ -182,3 +182,21 @@ int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err)
         return nk_fail(err, NK_NOT_SUPPORTED, "--network %s cannot be enforced here", cfg->network);
     return check_limit(err);
 }
+
+static bool is_root(const char *user)
+{
+    return strcmp(user, "root") == 0 || strcmp(user, "0") == 0 || strncmp(user, "0:", 2) == 0;
+}
+
+void nk_app_setup_warn(const struct nk_config *cfg, const struct nk_user *user)
+{
+    if (cfg->no_auth)
+        nk_log_msg(NK_LOG_WARN, "no_auth", "--no-auth: whoever reaches the port may use it");
+    if (user->creds.uid == 0)
+        nk_log_msg(NK_LOG_WARN, "root", "commands run as root");
+    else if (user->creds.uid == geteuid())
+        nk_log_msg(NK_LOG_WARN, "same_uid", "commands run as nookd's own user");
+    for (size_t i = 0; i < cfg->allow_user.count; i++)
+        if (is_root(cfg->allow_user.item[i]))
+            nk_log_msg(NK_LOG_WARN, "root", "--allow-user: requests may run commands as root");
+}

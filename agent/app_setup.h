@@ -35,7 +35,10 @@ int nk_app_setup_token(const struct nk_config *cfg, const struct nk_user *user,
 bool nk_app_setup_has_profile(const struct nk_config *cfg); /* --seccomp FILE */
 int nk_app_setup_guard(const struct nk_config *cfg, struct nk_err *err);
 
-/* Options whose feature this build does not have: refused, not ignored. */
+/* Says in the log what is weaker than it could be. */
+void nk_app_setup_warn(const struct nk_config *cfg, const struct nk_user *user);
+
+/* Options whose feature this build does not have, and too few descriptors, end the start. */
 int nk_app_setup_check(const struct nk_config *cfg, struct nk_err *err);
 
 #endif

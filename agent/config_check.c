@@ -179,8 +179,9 @@ int nk_config_check_signal(const char *text, size_t len)
 bool nk_config_check_map(const char *text)
 {
     size_t from = strcspn(text, ":");
+    int signo = text[from] == ':' ? nk_config_check_signal(text, from) : -1;
 
-    if (text[from] != ':' || nk_config_check_signal(text, from) < 0)
+    if (signo < 0 || signo == SIGKILL || signo == SIGSTOP) /* these two nobody can take */
         return false;
     text += from + 1;
     return strcmp(text, "0") == 0 || nk_config_check_signal(text, strlen(text)) > 0;

@@ -262,6 +262,11 @@ def test_same_uid_mode_is_announced(start_nook):
         wait_until(lambda: "same_uid" in nook.stderr(), 10)
 
 
+def test_that_requests_may_ask_for_root_is_announced(start_nook):
+    nook = start_nook("--allow-user", "daemon", "--allow-user", "root")
+    wait_until(lambda: "requests may run commands as root" in nook.stderr(), 10)
+
+
 def test_CVE_2003_0063_names_with_escapes_do_not_reach_the_log_raw(nook):
     nook.post("/v1/exec", {"command": ["/no\x1b[31m\nsuch\x9b"]})
     nook.get("/v1/files?path=/%1b%5b31m%0aname")

@@ -82,6 +82,8 @@ static const char *const malformed[][2] = {
     {"--map-signal", "TERM"},
     {"--map-signal", "TERM:NOPE"},
     {"--map-signal", "0:TERM"},
+    {"--map-signal", "KILL:TERM"},
+    {"--map-signal", "19:0"},
     {"--parent-death", "NOPE"},
     {"--pass-fd", "2"},
     {"--log-level", "loud"},
