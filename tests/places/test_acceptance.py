@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import re
 import tarfile
 
@@ -171,9 +172,10 @@ def test_a_file_belongs_to_the_user_and_none_leads_out(place):
 
 @pytest.mark.parametrize("compressed", ["tar", "tar.gz", "tar.zst"])
 def test_archives_go_in_and_out(place, compressed):
+    files = {"t/one": b"1" * 100000, "t/sub/two": b"2", "t/three": os.urandom(2 << 20)}
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as packing:
-        for name, data in (("t/one", b"1" * 100000), ("t/sub/two", b"2")):
+        for name, data in files.items():
             info = tarfile.TarInfo(name)
             info.size = len(data)
             packing.addfile(info, io.BytesIO(data))
@@ -189,7 +191,7 @@ def test_archives_go_in_and_out(place, compressed):
     with tarfile.open(fileobj=io.BytesIO(got.body)) as unpacking:
         found = {m.name.removeprefix("./"): unpacking.extractfile(m).read()
                  for m in unpacking if m.isfile()}
-    assert found == {"t/one": b"1" * 100000, "t/sub/two": b"2"}
+    assert found == files
     assert place.request("DELETE", "/v1/files?path=again&recursive=true").status in (200, 204)
 
 
