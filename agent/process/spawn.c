@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,16 +58,19 @@ const char *nk_spawn_step_name(enum nk_spawn_step step)
 }
 
 /* The caller waits until the child has executed or is gone, with every signal blocked: a handler in
- * the child would run on our memory. The child's system calls write our thread's errno. */
-static int run_child(int (*fn)(void *arg), void *arg, char *stack, int flags, pid_t *out_pid)
+ * the child would run on our memory. The child's system calls write our thread's errno. Where the kernel
+ * does so, *out_before_exec becomes 0 at the exec. */
+static int run_child(int (*fn)(void *arg), void *arg, char *stack, int flags, pid_t *out_pid,
+                     pid_t *out_before_exec)
 {
     uint64_t all = UINT64_MAX, old = 0;
     int saved = errno;
     int rc;
 
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
-    rc = __clone(fn, stack + NK_STARTER_STACK, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | flags,
-                 arg, out_pid);
+    rc = __clone(fn, stack + NK_STARTER_STACK,
+                 CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | flags, arg,
+                 out_pid, NULL, out_before_exec);
     if (rc < 0)
         rc = -errno;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
@@ -82,7 +86,7 @@ int nk_spawn_probe(int (*fn)(void *arg), void *arg)
 
     if (!stack)
         return -ENOMEM;
-    rc = run_child(fn, arg, stack, 0, &pid);
+    rc = run_child(fn, arg, stack, 0, &pid, NULL);
     nk_starter_stack_free(stack);
     return rc < 0 ? rc : nk_reaper_take_probe(pid);
 }
@@ -144,8 +148,10 @@ static void start_child(struct nk_starter *st, struct nk_spawn *s)
     };
     int rc;
 
+    atomic_store(&s->before_exec, 1);
     nk_starter_begin(st, s);
-    rc = run_child(nk_child_run, &child, st->stack, SIGCHLD, (pid_t *)&s->start.pid);
+    rc = run_child(nk_child_run, &child, st->stack, SIGCHLD, (pid_t *)&s->start.pid,
+                   (pid_t *)&s->before_exec);
     nk_starter_end(st);
     if (rc < 0) {
         s->step = NK_STEP_CLONE;

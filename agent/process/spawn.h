@@ -84,6 +84,7 @@ struct nk_spawn {
     /* the spawner's own */
     struct nk_list link;
     struct nk_reaper_start start; /* its pid is there before the child runs */
+    _Atomic pid_t before_exec;    /* 0: it has executed (CLONE_CHILD_CLEARTID), or is gone */
     uint64_t deadline_ms;
     int step; /* enum nk_spawn_step, where it failed */
     int sys;

@@ -54,7 +54,8 @@ void nk_starter_end(struct nk_starter *st)
 /*
  * Under the lock: so the starter still waits for this child, and `reaped` is the loop's to read.
  * Between its change of user and its exec the user can stop the child, so it is woken again and
- * again; each time it gets further than the stopping that meanwhile goes on.
+ * again; each time it gets further than the stopping that meanwhile goes on. After it, a stop is the
+ * program's own, though the starter may not have come to its end yet.
  */
 static void hurry(struct nk_starter *st)
 {
@@ -62,7 +63,8 @@ static void hurry(struct nk_starter *st)
     pid_t pid = s ? atomic_load(&s->start.pid) : 0;
     uint64_t taken_ms = nk_clock_mono_ms() - st->begun_ms;
 
-    if (pid <= 0 || s->start.reaped || taken_ms < NK_STARTER_NUDGE_MS)
+    if (pid <= 0 || s->start.reaped || !atomic_load(&s->before_exec) ||
+        taken_ms < NK_STARTER_NUDGE_MS)
         return;
     if (taken_ms < st->all->deadline_ms) {
         (void)kill(pid, SIGCONT);

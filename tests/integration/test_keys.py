@@ -143,7 +143,7 @@ def test_detached_commands_go_on_without_their_client(nook):
     wait_until(lambda: (nook.workspace / "pid").exists())
     conn.close()
     (nook.workspace / "go").touch()
-    wait_until(lambda: listed(nook)[0]["status"] == "exited", 20, "it goes on to its end")
+    wait_until(lambda: [p["status"] for p in listed(nook)] == ["exited"], 20, "it goes on to its end")
     assert (nook.workspace / "out").exists()
     assert listed(nook)[0]["reason"] == "exited"
 

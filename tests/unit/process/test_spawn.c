@@ -42,6 +42,7 @@ static void a_program_runs_and_its_status_is_told(void **state)
     assert_string_equal(c.text, "out\n");
     assert_true(WIFEXITED(c.status));
     assert_int_equal(WEXITSTATUS(c.status), 7);
+    assert_int_equal(c.spawn.before_exec, 0);
     command_run(&c, &fx, "kill -KILL $$");
     assert_true(WIFSIGNALED(c.status));
     assert_int_equal(WTERMSIG(c.status), SIGKILL);
