@@ -64,13 +64,14 @@ static int run_child(int (*fn)(void *arg), void *arg, char *stack, int flags, pi
                      pid_t *out_before_exec)
 {
     uint64_t all = UINT64_MAX, old = 0;
+    void *const no_tls = NULL;
     int saved = errno;
     int rc;
 
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
     rc = __clone(fn, stack + NK_STARTER_STACK,
                  CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | flags, arg,
-                 out_pid, NULL, out_before_exec);
+                 out_pid, no_tls, out_before_exec);
     if (rc < 0)
         rc = -errno;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
