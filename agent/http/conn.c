@@ -28,11 +28,21 @@ static void on_handle_closed(uv_handle_t *handle)
     nk_server_release(s);
 }
 
+/* A body that ends with the connection must not look whole when it is cut: TCP can tell by a reset. */
+static void prepare_cut(const struct nk_conn *c)
+{
+    static const struct linger at_once = {.l_onoff = 1};
+
+    if (c->req && c->req->out.to_close && !c->req->finished)
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 void nk_conn_close(struct nk_conn *c)
 {
     if (c->closed)
         return;
     c->closed = true;
+    prepare_cut(c);
     if (c->req)
         nk_exchange_end(c, true);
     nk_list_remove(&c->link);

@@ -56,11 +56,12 @@ struct nk_output {
     size_t direct;            /* bytes, already framed, that the source is to send by itself */
     uint64_t progress_ms;     /* when the client last took a byte, or bytes began to wait */
     bool chunked;
-    bool waiting; /* the source has nothing, and has not called since */
-    bool woken;   /* it called while it was being asked */
-    bool blocked; /* the socket takes no more */
-    bool broken;  /* the answer cannot be completed: cut */
-    bool parting; /* likewise, but what is queued says why, and goes first */
+    bool to_close; /* only the connection's end tells that of the body, as in HTTP/1.0 */
+    bool waiting;  /* the source has nothing, and has not called since */
+    bool woken;    /* it called while it was being asked */
+    bool blocked;  /* the socket takes no more */
+    bool broken;   /* the answer cannot be completed: cut */
+    bool parting;  /* likewise, but what is queued says why, and goes first */
 };
 
 struct nk_req {

@@ -116,6 +116,7 @@ void nk_reply_stream(struct nk_req *req, int status, const char *type, struct nk
     if (!nk_reply_head_has_body(req))
         return;
     req->out.chunked = length < 0 && !req->head->http10;
+    req->out.to_close = length < 0 && req->head->http10;
     req->out.left = length;
     req->out.body.max = PIECE_MAX;
     req->out.src = src;

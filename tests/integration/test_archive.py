@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sysconfig
 import tarfile
@@ -14,7 +15,7 @@ import nook as harness
 import trees
 from nook import scaled
 from trees import get, put
-from wire import Closed, wait_until
+from wire import PATIENCE, Closed, wait_until
 
 FORMATS = {"tar": "application/x-tar", "tar.gz": "application/gzip", "tar.zst": "application/zstd"}
 PACKERS = {"plain": [], "pax": ["--format=pax"], "gzip": ["-z"], "xz": ["-J"], "zstd": ["--zstd"]}
@@ -190,6 +191,27 @@ def test_a_place_that_cannot_be_unpacked_to_is_an_error(nook, target, status, co
     assert (response.status, response.code) == (status, code), response
     assert list(response.json()) == ["error"]
     assert sorted(os.listdir(nook.workspace)) == ["f"]
+
+
+@pytest.mark.root
+def test_an_old_client_sees_by_a_reset_that_an_archive_is_broken(tcp_nook):
+    d = tcp_nook.workspace / "d"
+    d.mkdir()
+    (d / "a").write_text("a")
+    trees.own(tcp_nook.workspace, tcp_nook.user)
+    assert b"d/a" in old_get(tcp_nook, "d")
+    (d / "secret").touch(mode=0o600)
+    with pytest.raises(ConnectionResetError):
+        old_get(tcp_nook, "d")
+
+
+def old_get(nook, path):
+    """All that comes in HTTP/1.0, where a body ends with the connection."""
+    head = f"Host: localhost\r\nAuthorization: Bearer {nook.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", nook.port), timeout=30 * PATIENCE) as sock:
+        sock.sendall(f"GET /v1/archive?path={path} HTTP/1.0\r\n{head}".encode())
+        with sock.makefile("rb") as answer:
+            return answer.read()
 
 
 @pytest.mark.root
