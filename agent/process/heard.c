@@ -28,13 +28,6 @@ void nk_heard_fini(struct nk_heard *h)
     *h = (struct nk_heard){0};
 }
 
-static bool has_bit(const char *status, const char *field, int signo)
-{
-    const char *set = nk_procfs_field(status, field);
-
-    return set && (strtoull(set, NULL, 16) >> (signo - 1) & 1);
-}
-
 static bool look_at(int proc, pid_t pid, int signo, struct look *out)
 {
     char status[NK_PROCFS_STATUS_MAX], name[24];
@@ -45,8 +38,8 @@ static bool look_at(int proc, pid_t pid, int signo, struct look *out)
         nk_procfs_is_dead(status))
         return false;
     parent = nk_procfs_field(status, "\nPPid:\t");
-    out->pending = has_bit(status, "\nShdPnd:\t", signo);
-    out->blocked = has_bit(status, "\nSigBlk:\t", signo);
+    out->pending = nk_procfs_has_signal(status, "\nShdPnd:\t", signo);
+    out->blocked = nk_procfs_has_signal(status, "\nSigBlk:\t", signo);
     out->parent = parent ? (pid_t)strtol(parent, NULL, 10) : 0;
     return true;
 }
@@ -87,7 +80,6 @@ static void remember(struct nk_heard *h, pid_t pid, bool held_back)
     if (make_room(&array, h->count, &h->cap, sizeof *h->hearer, HEARERS_MAX)) {
         h->hearer = array;
         h->hearer[h->count++] = (struct nk_hearer){pid, held_back};
-        h->held_back = h->held_back || held_back;
     }
 }
 
@@ -167,6 +159,14 @@ void nk_heard_tell(struct nk_heard *h, int proc, int pidfd, pid_t pid)
         tell_first(h, proc, pidfd, pid);
 }
 
+static bool somebody_holds_back(const struct nk_heard *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (h->hearer[i].held_back)
+            return true;
+    return false;
+}
+
 /* Whether somebody still has it before him. One that has read it, though it blocks it, has heard it
  * as others do who have a handler. */
 static bool is_held_back(struct nk_heard *h, int proc)
@@ -185,24 +185,16 @@ static bool is_held_back(struct nk_heard *h, int proc)
     return any;
 }
 
-static bool somebody_did(const struct nk_heard *h)
-{
-    for (size_t i = 0; i < h->count; i++)
-        if (h->hearer[i].held_back)
-            return true;
-    return false;
-}
-
 bool nk_heard_settle(struct nk_heard *h)
 {
     uint64_t until = nk_clock_mono_ms() + SETTLE_MS;
     nk_auto_fd int proc = -1;
 
-    if (!h->held_back)
+    if (!somebody_holds_back(h))
         return false;
     proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (proc >= 0 && is_held_back(h, proc) && nk_clock_mono_ms() < until)
         (void)poll(NULL, 0, 1);
-    h->later = proc >= 0 && somebody_did(h);
+    h->later = proc >= 0 && somebody_holds_back(h);
     return h->later;
 }

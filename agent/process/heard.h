@@ -22,7 +22,6 @@ struct nk_heard {
     int signo;  /* 0: nobody is told anything */
     bool moves; /* only those who do not stand still */
     bool later; /* the second pass, for those who were born meanwhile */
-    bool held_back;
     size_t group_count, group_cap;
     pid_t *group; /* owned */
     size_t count, cap;

@@ -69,16 +69,22 @@ static bool threads_stand_still(int proc, const char *pid)
     return still;
 }
 
+bool nk_procfs_has_signal(const char *status, const char *name, int signo)
+{
+    const char *set = nk_procfs_field(status, name);
+
+    return set && (strtoull(set, NULL, 16) >> (signo - 1) & 1);
+}
+
 bool nk_procfs_stands_still(int proc, const char *pid, const char *status)
 {
     const char *state = nk_procfs_field(status, "\nState:\t");
-    const char *pending = nk_procfs_field(status, "\nShdPnd:\t");
 
     if (!state || *state == 'T' || *state == 't')
         return state != NULL;
     if (*state == 'Z')
         return threads_stand_still(proc, pid);
-    return *state == 'D' && pending && (strtoull(pending, NULL, 16) >> (SIGSTOP - 1) & 1);
+    return *state == 'D' && nk_procfs_has_signal(status, "\nShdPnd:\t", SIGSTOP);
 }
 
 bool nk_procfs_each_group(const char *status, bool (*fn)(gid_t gid, void *ctx), void *ctx)

@@ -21,6 +21,8 @@ const char *nk_procfs_next(DIR *dir);
 
 /* Of the text of a status: what follows the name ("\nState:\t"), or NULL. */
 const char *nk_procfs_field(const char *status, const char *name);
+/* Whether the set of signals that follows the name ("\nSigBlk:\t") has this one. */
+bool nk_procfs_has_signal(const char *status, const char *name, int signo);
 /* Without any thread that lives: one whose first thread has ended alone shows as a zombie too. */
 bool nk_procfs_is_dead(const char *status);
 

@@ -301,22 +301,38 @@ static void send_file(int fd, int from, uint64_t size)
             bench_die("sendfile");
 }
 
+/* The head of an upload is sent; its body is to come. */
+static int begin_put(const char *addr, const char *target, const char *framing)
+{
+    const char *token = getenv("BENCH_TOKEN");
+    int fd = bench_connect(addr);
+    int n = snprintf(block, sizeof block,
+                     "PUT %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s%s\r\n\r\n",
+                     target, token ? "Authorization: Bearer " : "", token ? token : "",
+                     token ? "\r\n" : "", framing);
+
+    bench_send_all(fd, block, (size_t)n);
+    memset(block, 'x', sizeof block);
+    return fd;
+}
+
+static int end_put(int fd, double began)
+{
+    read_exactly(fd, (uint8_t *)block, 13);
+    return printf("{\"seconds\":%.6f,\"status\":\"%.3s\"}\n", bench_now() - began, block + 9) < 0;
+}
+
 /* `what`: a number of bytes, or a file. */
 static int put(const char *addr, const char *target, const char *what)
 {
     int from = open(what, O_RDONLY | O_CLOEXEC);
     uint64_t size = from < 0 ? strtoull(what, NULL, 10) : (uint64_t)lseek(from, 0, SEEK_END);
-    const char *token = getenv("BENCH_TOKEN");
     double began = bench_now();
-    int fd = bench_connect(addr);
-    int n = snprintf(block, sizeof block,
-                     "PUT %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
-                     "Content-Length: %llu\r\n\r\n",
-                     target, token ? "Authorization: Bearer " : "", token ? token : "",
-                     token ? "\r\n" : "", (unsigned long long)size);
+    char framing[64];
+    int fd;
 
-    bench_send_all(fd, block, (size_t)n);
-    memset(block, 'x', sizeof block);
+    (void)snprintf(framing, sizeof framing, "Content-Length: %llu", (unsigned long long)size);
+    fd = begin_put(addr, target, framing);
     if (from >= 0)
         send_file(fd, from, size);
     for (uint64_t left = from < 0 ? size : 0; left > 0;) {
@@ -325,36 +341,26 @@ static int put(const char *addr, const char *target, const char *what)
         bench_send_all(fd, block, step);
         left -= step;
     }
-    read_exactly(fd, (uint8_t *)block, 13);
-    return printf("{\"seconds\":%.6f,\"status\":\"%.3s\"}\n", bench_now() - began, block + 9) < 0;
+    return end_put(fd, began);
 }
 
 /* Each chunk with its frame in one write, as clients with a buffer of their own send it. */
 static int put_chunked(const char *addr, const char *target, uint64_t left)
 {
-    const char *token = getenv("BENCH_TOKEN");
     double began = bench_now();
-    int fd = bench_connect(addr);
-    int n = snprintf(block, sizeof block,
-                     "PUT %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
-                     "Transfer-Encoding: chunked\r\n\r\n",
-                     target, token ? "Authorization: Bearer " : "", token ? token : "",
-                     token ? "\r\n" : "");
+    int fd = begin_put(addr, target, "Transfer-Encoding: chunked");
 
-    bench_send_all(fd, block, (size_t)n);
-    memset(block, 'x', sizeof block);
     while (left > 0) {
         size_t step = left < CHUNK ? (size_t)left : CHUNK;
+        int n = snprintf(block, 8, "%05zx\r", step);
 
-        n = snprintf(block, 8, "%05zx\r", step);
         block[n] = '\n';
         memcpy(block + 7 + step, "\r\n", 2);
         bench_send_all(fd, block, step + 9);
         left -= step;
     }
     bench_send_all(fd, "0\r\n\r\n", 5);
-    read_exactly(fd, (uint8_t *)block, 13);
-    return printf("{\"seconds\":%.6f,\"status\":\"%.3s\"}\n", bench_now() - began, block + 9) < 0;
+    return end_put(fd, began);
 }
 
 static int hold(const char *addr, unsigned count, bool answers, char **request)
